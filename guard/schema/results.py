@@ -114,8 +114,6 @@ class CompileFacts(Record):
     log: str = ""
     """Warnings and errors, cut to head and tail."""
     binary_bytes: int | None = None
-    vector_isa: str | None = None
-    """Widest vector instructions found in the binary, for C++."""
 
 
 class Verdict(Record):
