@@ -55,7 +55,7 @@ class AgentEnd:
     """Why an agent stopped."""
 
     reason: Literal["budget", "exhausted", "near_roofline", "gave_up"]
-    """``exhausted``: it has nothing left to try. ``gave_up``: it cannot go on; ``text`` says why."""
+    """``exhausted``: nothing is left to try. ``gave_up``: it cannot go on; ``text`` says why."""
     text: str
     attempts: int
     """Submissions this agent made in this call of ``run``."""

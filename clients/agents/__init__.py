@@ -1,0 +1,1 @@
+"""Agents: what they have in common (``base``) and the kinds that ship with KernelArc."""
