@@ -127,7 +127,7 @@ class _Token:
     text: str
 
 
-_END = _Token("sign", "")
+_EDGE = _Token("sign", "")
 
 
 def fingerprint(files: Mapping[str, str]) -> Fingerprint:
@@ -252,7 +252,9 @@ def _defined(tokens: list[_Token]) -> set[str]:
     """Names that are declared (``float row(``, ``f = lambda``) or followed by ``(...) {``."""
     names: set[str] = set()
     openings: list[str] = []
-    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], _END], strict=True):
+    for before, token, after in zip(
+        [_EDGE, *tokens[:-1]], tokens, [*tokens[1:], _EDGE], strict=True
+    ):
         if token.kind == "name" and (_declares(before) or after.text == "="):
             names.add(token.text)
         elif token.text == "(":
