@@ -179,8 +179,10 @@ async def test_cancelling_withdraws_jobs_and_leaves_the_run_resumable(
 async def test_a_resumed_run_leaves_finished_agents_alone_and_completes_the_others(
     run, script, recorder, worker
 ):
-    script.attempts["builtin-1", "rmsnorm"] = [{"source": "a", "strategy": "vectorise"}] * 2
-    script.attempts["builtin-2", "rmsnorm"] = [{"source": "b", "strategy": "fuse-passes"}] * 3
+    for number in range(2):
+        script.submit("builtin-1", "rmsnorm", f"a {number}", "vectorise")
+    for number in range(3):
+        script.submit("builtin-2", "rmsnorm", f"b {number}", "fuse-passes")
     resumed = replace(
         run, states={"builtin-1": AgentState.WORKING, "builtin-2": AgentState.FINISHED}
     )
