@@ -125,6 +125,8 @@ class Verdict(Record):
     format: int = RESULT_FORMAT
     guard_version: str
     problem: str
+    problem_digest: str = ""
+    """Digest of definition, workloads and contract: a verdict holds for these only."""
     solution_id: str
     language: str
     status: EvaluationStatus
@@ -167,6 +169,7 @@ class BenchmarkResult(Record):
     format: int = RESULT_FORMAT
     guard_version: str
     problem: str
+    problem_digest: str = ""
     solution_id: str
     leader_id: str
     """Solution it was compared with: the leader when the session began."""

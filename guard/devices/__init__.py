@@ -1,0 +1,1 @@
+"""Devices: who may use one, and when."""

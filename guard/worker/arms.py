@@ -1,0 +1,207 @@
+"""The arms of a timing session: leader, candidate, and what a call costs without any work."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from kernelarc.guard.schema import Problem, Workload
+from kernelarc.guard.worker.candidate import Candidate, Workshop, null_candidate
+from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
+from kernelarc.guard.worker.trial import Stimulus, Trial
+
+FIRST_NULL_BATCHES = 8
+SMALLEST_NET_US = 0.01
+"""A net latency is never reported as zero or less: such a figure is noise around nothing."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One turn of one arm on one workload."""
+
+    net_us: float
+    """Judge's clock per call, null cost subtracted."""
+    runner_us: float
+    """The runner's claim per call."""
+    null_spread_us: float
+    """Interquartile range of the null batches, per call."""
+
+
+@dataclass(frozen=True)
+class RawLeg:
+    """Medians over the batches of one turn, nanoseconds per batch."""
+
+    judge_ns: float
+    runner_ns: float
+
+
+class Arm:
+    """One solution in one runner. Every output of every call is verified."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        problem: Problem,
+        candidate: Candidate,
+        generator: torch.Generator,
+        *,
+        verify: bool = True,
+    ) -> None:
+        self._workshop = workshop
+        self._problem = problem
+        self._generator = generator
+        self._verify = verify
+        self._runner: RunnerProcess = workshop.start(candidate)
+        self._bound: tuple[str, int] | None = None
+        self._trial: Trial | None = None
+
+    def run(self, workload: Workload, batches: list[list[Stimulus]]) -> RawLeg:
+        """One turn: the batches one after the other.
+
+        Raises:
+            CandidateFailed: the solution failed.
+        """
+        trial = self._bind(workload, len(batches[0]))
+        results = [trial.run(batch, verify=self._verify) for batch in batches]
+        return RawLeg(
+            statistics.median(r.judge_ns for r in results),
+            statistics.median(r.runner_ns for r in results),
+        )
+
+    def close(self) -> None:
+        """End the runner; idempotent."""
+        self._runner.close()
+
+    def _bind(self, workload: Workload, sets: int) -> Trial:
+        if self._trial is None or self._bound != (workload.uuid, sets):
+            arena = self._workshop.bind(self._runner, self._problem, workload, sets)
+            self._bound = (workload.uuid, sets)
+            self._trial = Trial(
+                self._problem,
+                workload,
+                self._runner,
+                arena,
+                self._generator,
+                call_timeout_s=self._workshop.timeouts.call_s,
+            )
+        return self._trial
+
+
+@dataclass
+class NullCosts:
+    """Null batches of one calling convention, by workload, over the whole session."""
+
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+    def cost_ns(self, workload: Workload) -> float:
+        """Median cost of a batch without work."""
+        return statistics.median(self.samples[workload.uuid])
+
+    def spread_ns(self, workload: Workload) -> float:
+        """Interquartile range of those batches."""
+        quartiles = statistics.quantiles(self.samples[workload.uuid], n=4)
+        return quartiles[2] - quartiles[0]
+
+    def measure(self, arm: Arm, workload: Workload, batches: list[list[Stimulus]]) -> None:
+        """Add null batches: more in the first turn on a workload."""
+        known = self.samples.setdefault(workload.uuid, [])
+        repeats = 1 if known else FIRST_NULL_BATCHES
+        for _ in range(repeats):
+            known += [arm.run(workload, [batch]).judge_ns for batch in batches]
+
+
+class LeaderFailed(Exception):
+    """The leader's runner failed: nothing can be said about the candidate."""
+
+
+@contextlib.contextmanager
+def _as_leader() -> Iterator[None]:
+    try:
+        yield
+    except CandidateFailed as failed:
+        raise LeaderFailed(failed.message) from None
+
+
+class Arms:
+    """Leader, candidate and null runners between two restarts."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        problem: Problem,
+        generator: torch.Generator,
+        *,
+        leader: Candidate,
+        candidate: Candidate,
+        costs: dict[bool, NullCosts],
+        conventions: dict[str, bool],
+    ) -> None:
+        """Start the runners.
+
+        ``costs`` are the null costs of the session by calling convention (destination-passing or
+        not); ``conventions`` says by arm which of them is subtracted. It is value-returning
+        (False) for the trusted reference only: copying its returned values is the harness's
+        work and not the reference's. Nobody else gets that: a candidate that wants no copy writes
+        into its outputs.
+        """
+        self._costs = costs
+        self._conventions = conventions
+        self._open: list[Arm] = []
+        try:
+            with _as_leader():
+                first = self._start(workshop, problem, leader, generator)
+            self._arms = {"A": first, "B": self._start(workshop, problem, candidate, generator)}
+            self._nulls = {
+                passing: self._start(
+                    workshop,
+                    problem,
+                    null_candidate(problem, candidate, destination_passing=passing),
+                    generator,
+                    verify=False,
+                )
+                for passing in sorted(set(conventions.values()))
+            }
+        except BaseException:
+            self.close()
+            raise
+
+    def measure_null(self, workload: Workload, batches: list[list[Stimulus]]) -> None:
+        """One null turn of each calling convention in use."""
+        for passing, arm in self._nulls.items():
+            self._costs[passing].measure(arm, workload, batches)
+
+    def leg(self, name: str, workload: Workload, batches: list[list[Stimulus]]) -> Leg:
+        """One turn of arm ``A`` (leader) or ``B`` (candidate)."""
+        with _as_leader() if name == "A" else contextlib.nullcontext():
+            raw = self._arms[name].run(workload, batches)
+        sets = len(batches[0])
+        costs = self._costs[self._conventions[name]]
+        net_ns = raw.judge_ns - costs.cost_ns(workload)
+        return Leg(
+            net_us=max(net_ns / sets / 1e3, SMALLEST_NET_US),
+            runner_us=raw.runner_ns / sets / 1e3,
+            null_spread_us=costs.spread_ns(workload) / sets / 1e3,
+        )
+
+    def close(self) -> None:
+        """End all runners; idempotent."""
+        for arm in self._open:
+            arm.close()
+        self._open = []
+
+    def _start(
+        self,
+        workshop: Workshop,
+        problem: Problem,
+        candidate: Candidate,
+        generator: torch.Generator,
+        *,
+        verify: bool = True,
+    ) -> Arm:
+        arm = Arm(workshop, problem, candidate, generator, verify=verify)
+        self._open.append(arm)
+        return arm

@@ -1,0 +1,91 @@
+"""Compile a C++ solution: the part that runs in the sandbox, and the judge's side of it.
+
+g++ sees a private scratch folder, the system's headers and nothing else. Only bytes come back:
+the library through a memory file, the compiler's words through another. The judge copies the
+library; it never loads or parses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelarc.guard.schema import CompileFacts
+
+BASE_FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp")
+ALLOWED_FLAG = re.compile(
+    r"-O[0123]|-Ofast|-Os|-march=native|-mtune=native|-std=(c|gnu)\+\+(17|20|23)"
+    r"|-f(no-)?(fast-math|math-errno|trapping-math|signed-zeros|associative-math|reciprocal-math"
+    r"|finite-math-only|unroll-loops|unroll-all-loops|tree-vectorize|inline-functions|openmp|openmp-simd"
+    r"|strict-aliasing|omit-frame-pointer|peel-loops|split-loops|unswitch-loops|prefetch-loop-arrays"
+    r"|rounding-math|PIC|lto)"
+    r"|-mprefer-vector-width=(128|256|512)|-m(no-)?(fma|avx|avx2|avx512f|avx512vl|avx512bw|avx512dq)"
+    r"|-W(all|extra|pedantic|no-[a-z-]+)|-D[A-Za-z_][A-Za-z0-9_]*(=[A-Za-z0-9_.+-]*)?|-g|-shared"
+)
+"""Flags that change code generation. Nothing that names a file, a plugin or another program."""
+MAX_LIBRARY_BYTES = 64 << 20
+MAX_LOG_CHARACTERS = 6000
+
+
+@dataclass(frozen=True)
+class CompiledLibrary:
+    """A shared library as bytes, with what the compiler said."""
+
+    data: bytes
+    facts: CompileFacts
+
+
+def rejected_flags(flags: list[str]) -> list[str]:
+    """Those of ``flags`` that a solution may not use."""
+    return [f for f in flags if not ALLOWED_FLAG.fullmatch(f)]
+
+
+def compile_in_sandbox(spec: dict[str, Any], log_fd: int, out_fd: int) -> int:
+    """Write the sources to the scratch folder and run g++ there. Returns its exit code.
+
+    Runs in the confined process: the judge believes only the bytes in ``out_fd``.
+    """
+    folder = Path(os.environ["TMPDIR"]) / "build"
+    folder.mkdir()
+    for name, text in spec["files"].items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    units = [n for n in sorted(spec["files"]) if n.endswith((".cpp", ".cc", ".cxx", ".c"))]
+    command = [spec["compiler"], *spec["flags"], "-I.", *units, "-o", "solution.so"]
+    with os.fdopen(os.dup(log_fd), "wb") as log:
+        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    if done.returncode == 0:
+        data = (folder / "solution.so").read_bytes()
+        view = memoryview(data)
+        while view:
+            view = view[os.write(out_fd, view) :]
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def cut_log(raw: bytes) -> str:
+    """Compiler output as text: head and tail, control characters removed."""
+    text = printable(raw.decode("utf-8", errors="replace"))
+    if len(text) <= MAX_LOG_CHARACTERS:
+        return text.strip()
+    head, tail = text[: MAX_LOG_CHARACTERS * 2 // 3], text[-MAX_LOG_CHARACTERS // 3 :]
+    omitted = len(text) - len(head) - len(tail)
+    return f"{head.rstrip()}\n... {omitted} characters omitted ...\n{tail.lstrip()}".strip()
+
+
+def printable(text: str) -> str:
+    """Text without control characters other than newline and tab."""
+    return "".join(c for c in text if c in "\n\t" or (c.isprintable()))
+
+
+def cache_key(files: dict[str, str], flags: list[str], compiler: str) -> str:
+    """Content address of a build: sources, flags and the compiler's identity."""
+    digest = hashlib.sha256()
+    for part in (compiler, *flags, *(x for n in sorted(files) for x in (n, files[n]))):
+        digest.update(len(part).to_bytes(8, "little") + part.encode())
+    return digest.hexdigest()

@@ -1,0 +1,143 @@
+"""Facts of this host and the sandbox policies of its candidates."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from kernelarc.guard.sandbox import SCRATCH, SandboxPolicy
+from kernelarc.guard.schema import Environment
+from kernelarc.guard.version import GUARD_VERSION
+
+SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
+SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu", "/dev/null",
+                "/dev/zero", "/dev/urandom")  # fmt: skip
+MAX_THREADS = 16
+"""Threads that a candidate may use, at most: thread counts are part of the environment key."""
+
+
+@functools.cache
+def compiler() -> str | None:
+    """Path of g++, or ``None``."""
+    return shutil.which("g++")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of everything that can change a timing or a result on the CPU device."""
+    found = {"python": platform.python_version(), "torch": importlib.metadata.version("torch")}
+    if (path := compiler()) is not None:
+        done = subprocess.run(
+            [path, "-dumpfullversion"], capture_output=True, text=True, check=True, timeout=20
+        )
+        found["g++"] = done.stdout.strip()
+    if importlib.util.find_spec("triton") is not None:
+        found["triton"] = importlib.metadata.version("triton")
+    return found
+
+
+def threads() -> int:
+    """Hardware threads that candidates may use."""
+    return min(MAX_THREADS, len(os.sched_getaffinity(0)))
+
+
+@functools.cache
+def processor_name() -> str:
+    """The processor's model as the kernel names it."""
+    for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def environment(copy_gbps: float | None, peak_gflops: float | None) -> Environment:
+    """The environment of results made now on the CPU device."""
+    name = f"{processor_name()} ({threads()} threads)"
+    digest = hashlib.sha256(_machine_id()).hexdigest()
+    parts = [GUARD_VERSION, name, digest, *(f"{k}={v}" for k, v in sorted(versions().items()))]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return Environment(
+        device="cpu",
+        device_name=name,
+        device_id=f"cpu-{digest[:12]}",
+        guard_version=GUARD_VERSION,
+        versions=versions(),
+        threads=threads(),
+        copy_gbps=copy_gbps,
+        peak_gflops=peak_gflops,
+        key=key,
+    )
+
+
+def _machine_id() -> bytes:
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        if (file := Path(path)).exists():
+            return file.read_bytes()
+    return platform.node().encode()
+
+
+def _python_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Folders of this interpreter that a runner may read, and those inside that it may not."""
+    paths = {
+        Path(p).resolve()
+        for p in (
+            sys.prefix,
+            sys.base_prefix,
+            sysconfig.get_path("stdlib"),
+            sysconfig.get_path("purelib"),
+            sysconfig.get_path("platlib"),
+        )
+    }
+    import kernelarc
+
+    package = Path(kernelarc.__file__).resolve().parent
+    return tuple(sorted(paths)), (package,)
+
+
+def _existing(paths: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(Path(p) for p in paths if Path(p).exists())
+
+
+def _environment() -> dict[str, str]:
+    scratch = str(SCRATCH)
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": str(threads()),
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions",
+        "XDG_CACHE_HOME": f"{scratch}/cache",
+    }
+
+
+@functools.cache
+def runner_policy() -> SandboxPolicy:
+    """What a candidate may see and use."""
+    python, hidden = _python_folders()
+    return SandboxPolicy(
+        readable=_existing(SYSTEM_FOLDERS) + _existing(SYSTEM_FILES) + python,
+        hidden=hidden,
+        environment=_environment(),
+    )
+
+
+@functools.cache
+def compiler_policy() -> SandboxPolicy:
+    """What g++ may see and use while it compiles a candidate."""
+    return SandboxPolicy(
+        readable=_existing(SYSTEM_FOLDERS) + _existing(SYSTEM_FILES),
+        allow_exec=True,
+        environment=_environment(),
+    )

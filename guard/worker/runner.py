@@ -1,0 +1,272 @@
+"""The runner: loads one candidate in the sandbox and calls it when told.
+
+Everything in this process is untrusted from the moment the candidate is loaded. It can lie in its
+frames and in its log; it cannot see the reference's result, the seeds, other candidates, or any
+buffer but the ones it is given, and the judge believes nothing it says.
+
+The process is forked from the zygote, so torch is imported already; this module must not import
+anything after the sandbox closed that lies outside the readable folders.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter_ns
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from kernelarc.guard.worker.buffers import map_arena
+from kernelarc.guard.worker.channel import (
+    Command,
+    FailureCode,
+    RunnerEvent,
+    pack_frame,
+    recv_json,
+)
+
+MAX_LOG_BYTES = 64 * 1024
+
+Call = Callable[[], None]
+"""One bound call: arguments are fixed, only the contents of the buffers change."""
+
+
+class CandidateFailure(Exception):
+    """The candidate failed; the code goes into a frame, the text into the log."""
+
+    def __init__(self, code: FailureCode, text: str) -> None:
+        self.code = code
+        super().__init__(text)
+
+
+def run(control: socket.socket, spec: dict[str, Any], log_fd: int, library_fd: int | None) -> int:
+    """Serve one candidate until the judge hangs up. Returns the exit code.
+
+    Args:
+        control: Sequenced-packet socket to the judge.
+        spec: What to load: ``language``, ``files``, ``entry``, ``destination_passing``,
+            ``arguments`` (order and kind), ``threads``.
+        log_fd: Memory file for the text of a failure.
+        library_fd: Memory file with the compiled library, for ``cpp``.
+    """
+    mapping: mmap.mmap | None = None
+    calls: list[Call] = []
+    try:
+        bind = _loader(spec, library_fd)
+        control.send(pack_frame(RunnerEvent.LOADED))
+        while (message := recv_json(control)) is not None:
+            body, fds = message
+            if body["command"] == Command.BIND:
+                # The previous mapping stays until here: a view of it may live in the candidate.
+                mapping, sets = map_arena(fds[0], body["layout"])
+                os.close(fds[0])
+                calls = [bind(tensors, body["scalars"], body["axes"]) for tensors in sets]
+                control.send(pack_frame(RunnerEvent.BOUND))
+            else:
+                elapsed = _run_batch(calls)
+                control.send(pack_frame(RunnerEvent.DONE, body["index"], elapsed))
+    except CandidateFailure as failure:
+        _log(log_fd, str(failure))
+        control.send(pack_frame(RunnerEvent.FAILED, failure.code))
+        return 3
+    finally:
+        del mapping
+    return 0
+
+
+def _run_batch(calls: list[Call]) -> int:
+    try:
+        start = perf_counter_ns()
+        for call in calls:
+            call()
+        return perf_counter_ns() - start
+    except CandidateFailure:
+        raise
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise CandidateFailure(FailureCode.MEMORY, f"out of memory: {error}") from None
+    except BaseException as error:  # noqa: BLE001 - whatever the candidate raises, SystemExit too
+        raise CandidateFailure(_code_of(error), _traceback_text()) from None
+
+
+def _code_of(error: BaseException) -> FailureCode:
+    text = str(error)
+    if "can't allocate memory" in text or "bad_alloc" in text or "Cannot allocate memory" in text:
+        return FailureCode.MEMORY
+    if type(error).__name__ == "InterpreterUnsupported":
+        return FailureCode.UNSUPPORTED
+    return FailureCode.RAISED
+
+
+def _traceback_text() -> str:
+    """The traceback without the frames of this file."""
+    kind, error, trace = sys.exc_info()
+    frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
+    text = "".join(traceback.format_list(frames))
+    return text + "".join(traceback.format_exception_only(kind, error))
+
+
+def _log(log_fd: int, text: str) -> None:
+    os.pwrite(log_fd, text.encode(errors="replace")[:MAX_LOG_BYTES], 0)
+
+
+Bind = Callable[[dict[str, torch.Tensor], dict[str, Any], dict[str, int]], Call]
+
+
+def _loader(spec: dict[str, Any], library_fd: int | None) -> Bind:
+    torch.set_num_threads(int(spec["threads"]))
+    language = spec["language"]
+    if language == "null":
+        return _null(spec)
+    if language == "cpp":
+        assert library_fd is not None
+        return _native(spec, library_fd)
+    return _python(spec)
+
+
+def _null(spec: dict[str, Any]) -> Bind:
+    """A trusted candidate that does nothing: what a call costs without any work.
+
+    For value-returning solutions the null call copies ready-made results, which is what the
+    runner does with theirs.
+    """
+
+    def bind(tensors: dict[str, torch.Tensor], _scalars: Any, _axes: Any) -> Call:  # noqa: ANN401
+        outputs = [tensors[name] for name in spec["outputs"]]
+        if spec["destination_passing"]:
+            return lambda: None
+        ready = [torch.zeros_like(t) for t in outputs]
+
+        def copy() -> None:
+            for target, value in zip(outputs, ready, strict=True):
+                target.copy_(value)
+
+        return copy
+
+    return bind
+
+
+def _native(spec: dict[str, Any], library_fd: int) -> Bind:
+    """Load a shared library and call its ``extern "C"`` entry point with plain pointers."""
+    try:
+        library = ctypes.CDLL(f"/proc/self/fd/{library_fd}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        function = getattr(library, spec["entry"][1])
+    except (OSError, AttributeError) as error:
+        raise CandidateFailure(FailureCode.LOAD, str(error)) from None
+    function.restype = None
+
+    def bind(
+        tensors: dict[str, torch.Tensor], scalars: dict[str, Any], axes: dict[str, int]
+    ) -> Call:
+        arguments: list[Any] = []
+        for name in spec["inputs"]:
+            if name in tensors:
+                arguments.append(ctypes.c_void_p(tensors[name].data_ptr()))
+            elif isinstance(scalars[name], float):
+                arguments.append(ctypes.c_double(scalars[name]))
+            else:
+                arguments.append(ctypes.c_int64(int(scalars[name])))
+        arguments += [ctypes.c_void_p(tensors[name].data_ptr()) for name in spec["outputs"]]
+        arguments += [ctypes.c_int64(value) for value in axes.values()]
+        frozen = tuple(arguments)
+        return lambda: function(*frozen)
+
+    return bind
+
+
+def _python(spec: dict[str, Any]) -> Bind:
+    """Import the solution's files as modules and call ``run`` with torch tensors."""
+    folder = Path(os.environ["TMPDIR"]) / "solution"
+    for name, text in spec["files"].items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    if spec["language"] == "triton":
+        # Imported here, not in the zygote: it reads its environment when it is imported.
+        from kernelarc.guard.worker.interpreter import prepare_interpreter
+
+        prepare_interpreter()
+    module_file, function_name = spec["entry"]
+    function = _entry_point(folder / module_file, function_name)
+
+    def bind(tensors: dict[str, torch.Tensor], scalars: dict[str, Any], _axes: Any) -> Call:  # noqa: ANN401
+        inputs = [tensors[n] if n in tensors else scalars[n] for n in spec["inputs"]]
+        outputs = [tensors[n] for n in spec["outputs"]]
+        if spec["destination_passing"]:
+            return lambda: function(*inputs, *outputs)
+        return lambda: _store(function(*inputs), outputs, spec["outputs"])
+
+    return bind
+
+
+def _entry_point(path: Path, function_name: str) -> Callable[..., Any]:
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module
+    try:
+        # linecache serves this file to tracebacks and to triton.jit, which needs the source.
+        exec(compile(path.read_text("utf-8"), str(path), "exec"), module.__dict__)  # noqa: S102
+        function = getattr(module, function_name)
+    except MemoryError as error:
+        raise CandidateFailure(FailureCode.MEMORY, f"out of memory: {error}") from None
+    except BaseException as error:  # noqa: BLE001 - whatever the candidate raises, SystemExit too
+        loading = isinstance(error, (SyntaxError, ImportError, AttributeError, NameError))
+        code = FailureCode.LOAD if loading else FailureCode.RAISED
+        raise CandidateFailure(code, _traceback_text()) from None
+    if not callable(function):
+        raise CandidateFailure(FailureCode.LOAD, f"{function_name} is not a function")
+    return function  # type: ignore[no-any-return]
+
+
+def _store(result: object, outputs: Sequence[torch.Tensor], names: Sequence[str]) -> None:
+    """Copy returned values into the output buffers, checking number, dtype and shape."""
+    if isinstance(result, dict):
+        missing = [name for name in names if name not in result]
+        if missing:
+            raise CandidateFailure(FailureCode.SHAPE, f"the returned dict lacks {missing}")
+        values: list[object] = [result[name] for name in names]
+    elif isinstance(result, (tuple, list)):
+        values = list(result)
+    else:
+        values = [result]
+    if len(values) != len(outputs):
+        raise CandidateFailure(
+            FailureCode.SHAPE, f"{len(values)} values returned, {len(outputs)} expected: {names}"
+        )
+    for value, target, name in zip(values, outputs, names, strict=True):
+        if not isinstance(value, torch.Tensor):
+            if target.dim() == 0 and isinstance(value, (int, float, bool)):
+                target.fill_(value)
+                continue
+            raise CandidateFailure(
+                FailureCode.DTYPE, f"output {name!r} is a {type(value).__name__}, not a tensor"
+            )
+        if value.shape != target.shape:
+            raise CandidateFailure(
+                FailureCode.SHAPE,
+                f"output {name!r} has shape {tuple(value.shape)}, expected {tuple(target.shape)}",
+            )
+        if value.dtype != target.dtype:
+            raise CandidateFailure(
+                FailureCode.DTYPE,
+                f"output {name!r} has dtype {value.dtype}, expected {target.dtype}",
+            )
+        target.copy_(value)
+
+
+def read_spec(fd: int) -> dict[str, Any]:
+    """The job description that the judge wrote into a memory file."""
+    with os.fdopen(os.dup(fd), "rb") as file:
+        file.seek(0)
+        spec = json.loads(file.read())
+    assert isinstance(spec, dict)
+    return spec

@@ -1,0 +1,406 @@
+"""Timing: is a verified solution faster than the leader? Produces a benchmark result.
+
+Leader and candidate run in their own frozen-when-idle runners and take turns in ABBA (or BAAB, by
+the judge's coin) blocks on the same fresh inputs. Every output of every timed call is verified.
+The clock that ranks is the judge's, less the cost of a null call measured in the same blocks; the
+runner's own clock only has to agree.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from kernelarc.guard import promotion
+from kernelarc.guard.roofline import Floor, floor, impossible
+from kernelarc.guard.schema import (
+    BenchmarkOutcome,
+    BenchmarkResult,
+    EvaluationStatus,
+    Interval,
+    Isolation,
+    Performance,
+    Problem,
+    Solution,
+    Workload,
+    reference_solution,
+    solution_id,
+)
+from kernelarc.guard.version import GUARD_VERSION
+from kernelarc.guard.worker.arms import Arm, Arms, LeaderFailed, Leg, NullCosts
+from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop, tensor_plans
+from kernelarc.guard.worker.inputs import draw
+from kernelarc.guard.worker.interrupts import TotalTimeout
+from kernelarc.guard.worker.peaks import Peaks
+from kernelarc.guard.worker.process import CandidateFailed
+from kernelarc.guard.worker.reference import Reference
+from kernelarc.guard.worker.trial import Stimulus
+
+BATCHES_PER_LEG = 2
+TARGET_BATCH_NS = 1_500_000
+MAX_SETS = 8
+MAX_BATCH_BYTES = 256 << 20
+RESTART_EVERY = 4
+"""Blocks after which all runners are replaced: two processes of one kernel differ by their memory
+placement, which must not be mistaken for a difference of the kernels."""
+REFERENCE_BLOCKS = 11
+MISMATCH_SHARE = 0.2
+MISMATCH_SLACK_NS = 60_000
+"""Clocks agree if they differ by less than this share of the judge's time plus this slack (the
+doorbell's scheduling noise) plus the spread of the null calls."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class NoiseFloors:
+    """A/A noise by (problem digest, leader): measured once, then reused by this judge."""
+
+    known: dict[tuple[str, str], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TimingContext:
+    """Everything about the session that is not about the two solutions."""
+
+    workshop: Workshop
+    peaks: Peaks
+    noise: NoiseFloors
+    device: str
+    isolation: Isolation
+    environment_key: str
+    progress: Progress
+
+
+@dataclass
+class WorkloadRecord:
+    """What was measured on one workload, over all blocks."""
+
+    workload: Workload
+    sets: int
+    floor: Floor
+    candidate: list[Leg] = field(default_factory=list)
+    leader: list[Leg] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+
+def benchmark(
+    context: TimingContext, problem: Problem, solution: Solution, leader: Solution | None
+) -> BenchmarkResult:
+    """Time a verified solution against the leader (``None``: the reference itself).
+
+    Raises:
+        RequestError, GuardUnavailable, JobCancelled: never for what the candidate did.
+    """
+    opponent = leader or reference_solution(problem)
+    session = _Session(context, problem, solution, opponent)
+    try:
+        return session.run()
+    except LeaderFailed as failed:
+        return session.result(
+            BenchmarkOutcome.INCONCLUSIVE,
+            EvaluationStatus.PASSED,
+            f"the leader itself failed in this session ({failed}); nothing was decided.",
+        )
+    except CandidateFailed as failed:
+        return session.result(BenchmarkOutcome.REJECTED, failed.status, failed.message)
+    except TotalTimeout:
+        limit = context.workshop.timeouts.total_s
+        return session.result(
+            BenchmarkOutcome.REJECTED,
+            EvaluationStatus.TIMEOUT,
+            f"timing took longer than {limit:g} s in all.",
+        )
+    finally:
+        session.close()
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """One series of blocks: who meets whom, and what came out."""
+
+    phase: str
+    leader: Candidate
+    candidate: Candidate
+    conventions: dict[str, bool]
+    records: list[WorkloadRecord]
+    ratios: list[float] = field(default_factory=list)
+
+
+class _Session:
+    def __init__(
+        self, context: TimingContext, problem: Problem, solution: Solution, opponent: Solution
+    ) -> None:
+        self._context = context
+        self._problem = problem
+        self._solution = solution
+        self._opponent = opponent
+        self._against_reference = solution_id(opponent) == solution_id(reference_solution(problem))
+        self._reference = Reference(problem)
+        self._generator = torch.Generator().manual_seed(secrets.randbits(63))
+        self._records: list[WorkloadRecord] = []
+        self._ratios: list[float] = []
+        self._noise: float | None = None
+        self._decision: promotion.Decision | None = None
+        self._over_reference: Interval | None = None
+        self._arms: Arms | None = None
+        self._costs = {True: NullCosts(), False: NullCosts()}
+
+    def run(self) -> BenchmarkResult:
+        """Screen, confirm, decide."""
+        if self._solution.language not in TIMED_LANGUAGES:
+            return self.result(
+                BenchmarkOutcome.INCONCLUSIVE,
+                EvaluationStatus.PASSED,
+                f"{self._solution.language.value} is verified on the CPU device but never timed "
+                "there: its interpreter's speed says nothing about a GPU.",
+            )
+        self._context.progress("compiling", 0, 0)
+        candidate = self._context.workshop.prepare(self._problem, self._solution)
+        leader = self._prepare_leader()
+        self._plan(leader)
+        screen = self._pairing(leader, candidate, "screening")
+        self._take(screen)
+        self._blocks(screen, promotion.SCREEN_BLOCKS)
+        self._check_clocks()
+        if promotion.screened_out(self._ratios):
+            return self._screened()
+        self._noise = self._noise_floor(leader)
+        # Confirmation blocks only: the published speed-up must not carry the screen's luck.
+        confirmation = self._pairing(leader, candidate, "timing")
+        self._take(confirmation)
+        margin = promotion.margin(self._noise)
+        self._blocks(confirmation, promotion.BLOCKS, stop_margin=margin)
+        self._check_clocks()
+        return self._decide(candidate)
+
+    def _take(self, pairing: _Pairing) -> None:
+        """Let the result be about this comparison from now on."""
+        self._records, self._ratios = pairing.records, pairing.ratios
+
+    def close(self) -> None:
+        """End all runners; idempotent."""
+        if self._arms is not None:
+            self._arms.close()
+            self._arms = None
+
+    def _prepare_leader(self) -> Candidate:
+        try:
+            return self._context.workshop.prepare(self._problem, self._opponent)
+        except CandidateFailed as failed:
+            raise LeaderFailed(failed.message) from None
+
+    def _plan(self, leader: Candidate) -> None:
+        """Fix the number of calls per batch from the leader's speed; the candidate has no say."""
+        for workload in self._problem.ranked(self._context.device):
+            moved = self._problem.moved_bytes(workload)
+            rates = self._context.peaks.rates(moved)
+            limit = floor(moved, self._problem.flops(workload), rates)
+            self._records.append(WorkloadRecord(workload, 1, limit))
+        try:
+            arm = Arm(self._context.workshop, self._problem, leader, self._generator)
+        except CandidateFailed as failed:
+            raise LeaderFailed(failed.message) from None
+        try:
+            for record in self._records:
+                record.sets = self._sets(arm, record)
+        except CandidateFailed as failed:
+            raise LeaderFailed(failed.message) from None
+        finally:
+            arm.close()
+
+    def _sets(self, arm: Arm, record: WorkloadRecord) -> int:
+        calls = [arm.run(record.workload, [self._batch(record)]).runner_ns for _ in range(4)]
+        wanted = math.ceil(TARGET_BATCH_NS / max(min(calls[1:]), 1000))
+        size = sum(p.size_bytes for p in tensor_plans(self._problem, record.workload))
+        return max(1, min(wanted, MAX_SETS, MAX_BATCH_BYTES // max(size, 1)))
+
+    def _batch(self, record: WorkloadRecord) -> list[Stimulus]:
+        return [self._stimulus(record.workload) for _ in range(record.sets)]
+
+    def _stimulus(self, workload: Workload) -> Stimulus:
+        self._context.workshop.interrupts.check()
+        inputs = draw(self._problem, workload, family="normal", seed=secrets.token_bytes(32))
+        return Stimulus(inputs, self._reference.expected(inputs))
+
+    def _blocks(self, pairing: _Pairing, count: int, *, stop_margin: float | None = None) -> None:
+        """Run ``count`` blocks, restarting all runners every few.
+
+        With a ``stop_margin``, stop at the first miss too many against it.
+        """
+        for index in range(count):
+            if index % RESTART_EVERY == 0:
+                self.close()
+                self._arms = Arms(
+                    self._context.workshop,
+                    self._problem,
+                    self._generator,
+                    leader=pairing.leader,
+                    candidate=pairing.candidate,
+                    costs=self._costs,
+                    conventions=pairing.conventions,
+                )
+            self._context.progress(pairing.phase, index, count)
+            pairing.ratios.append(self._block(pairing))
+            if (
+                stop_margin is not None
+                and promotion.misses(pairing.ratios, stop_margin) > promotion.MAX_MISSES
+            ):
+                break
+        self.close()
+
+    def _block(self, pairing: _Pairing) -> float:
+        """One ABBA or BAAB block over all workloads; the ratio of geometric means."""
+        assert self._arms is not None
+        order = "ABBA" if secrets.randbits(1) else "BAAB"
+        logs = []
+        for record in pairing.records:
+            batches = [self._batch(record) for _ in range(2 * BATCHES_PER_LEG)]
+            first, second = batches[:BATCHES_PER_LEG], batches[BATCHES_PER_LEG:]
+            self._arms.measure_null(record.workload, first)
+            legs: dict[str, list[Leg]] = {"A": [], "B": []}
+            for turn, name in enumerate(order):
+                given = first if turn < 2 else second
+                legs[name].append(self._arms.leg(name, record.workload, given))
+            a1, a2 = (leg.net_us for leg in legs["A"])
+            b1, b2 = (leg.net_us for leg in legs["B"])
+            value = (math.log(b1) + math.log(b2) - math.log(a1) - math.log(a2)) / 2
+            record.leader += legs["A"]
+            record.candidate += legs["B"]
+            record.ratios.append(math.exp(value))
+            logs.append(max(-math.log(4), min(math.log(4), value)))
+        return math.exp(statistics.fmean(logs))
+
+    def _noise_floor(self, leader: Candidate) -> float:
+        """|leader against itself| over A/A blocks, in two processes as for a candidate."""
+        key = (self._problem.digest, leader.id)
+        if key not in self._context.noise.known:
+            pairing = self._pairing(leader, leader, "measuring noise")
+            passing = not self._against_reference
+            pairing = replace(pairing, conventions={"A": passing, "B": passing})
+            try:
+                self._blocks(pairing, promotion.NOISE_BLOCKS)
+            except CandidateFailed as failed:
+                raise LeaderFailed(failed.message) from None
+            self._context.noise.known[key] = promotion.noise_floor(pairing.ratios)
+        return self._context.noise.known[key]
+
+    def _pairing(self, leader: Candidate, candidate: Candidate, phase: str) -> _Pairing:
+        """A comparison with records of its own, so that it does not mix with the session's."""
+        reference = leader.id == solution_id(reference_solution(self._problem))
+        return _Pairing(
+            phase,
+            leader,
+            candidate,
+            {"A": not reference, "B": True},
+            [WorkloadRecord(r.workload, r.sets, r.floor) for r in self._records],
+        )
+
+    def _check_clocks(self) -> None:
+        for record in self._records:
+            judge = statistics.median(leg.net_us for leg in record.candidate)
+            claimed = statistics.median(leg.runner_us for leg in record.candidate)
+            spread = max(leg.null_spread_us for leg in record.candidate)
+            slack = MISMATCH_SHARE * judge + MISMATCH_SLACK_NS / 1e3 / record.sets + spread
+            if abs(judge - claimed) > slack:
+                raise CandidateFailed(
+                    EvaluationStatus.TIMING_MISMATCH,
+                    f"the process claims {claimed:.1f} us a call, the judge's clock says "
+                    f"{judge:.1f} us: the two must agree.",
+                )
+            if impossible(judge, record.floor):
+                raise CandidateFailed(
+                    EvaluationStatus.BELOW_ROOFLINE,
+                    f"{judge:.2f} us a call is below what this device can do: moving "
+                    f"{record.floor.bytes} bytes and computing {record.floor.flops} operations "
+                    f"takes {record.floor.floor_us:.2f} us at best.",
+                )
+
+    def _screened(self) -> BenchmarkResult:
+        noise = self._context.noise.known.get(
+            (self._problem.digest, solution_id(self._opponent)), 0.0
+        )
+        self._noise = noise or None
+        decision = promotion.decide(
+            self._ratios, noise=min(noise, promotion.MAX_NOISE), workload_ratios={}
+        )
+        self._decision = decision
+        return self.result(
+            decision.outcome,
+            EvaluationStatus.PASSED,
+            f"{decision.reason} It did not pass the screening of {promotion.SCREEN_BLOCKS} blocks.",
+        )
+
+    def _decide(self, candidate: Candidate) -> BenchmarkResult:
+        assert self._noise is not None
+        decision = promotion.decide(
+            self._ratios,
+            noise=self._noise,
+            workload_ratios={
+                _axes_text(self._problem, r.workload): statistics.median(r.ratios)
+                for r in self._records
+            },
+        )
+        self._decision = decision
+        if decision.outcome is BenchmarkOutcome.PROMOTED:
+            self._over_reference = self._compare_with_reference(candidate)
+        return self.result(decision.outcome, EvaluationStatus.PASSED, decision.reason)
+
+    def _compare_with_reference(self, candidate: Candidate) -> Interval:
+        if self._against_reference:
+            return promotion.interval(self._ratios)
+        reference = self._context.workshop.prepare(self._problem, reference_solution(self._problem))
+        pairing = self._pairing(reference, candidate, "against the reference")
+        self._blocks(pairing, REFERENCE_BLOCKS)
+        return promotion.interval(pairing.ratios)
+
+    def result(
+        self, outcome: BenchmarkOutcome, status: EvaluationStatus, reason: str
+    ) -> BenchmarkResult:
+        """The record of this session as far as it got."""
+        measured = bool(self._ratios) and status is EvaluationStatus.PASSED
+        return BenchmarkResult(
+            guard_version=GUARD_VERSION,
+            problem=self._problem.name,
+            problem_digest=self._problem.digest,
+            solution_id=solution_id(self._solution),
+            leader_id=solution_id(self._opponent),
+            outcome=outcome,
+            status=status,
+            reason=reason,
+            speedup=promotion.interval(self._ratios) if measured else None,
+            speedup_over_reference=self._over_reference,
+            noise_floor=self._noise,
+            margin=promotion.margin(self._noise) if self._noise is not None else None,
+            misses=self._decision.misses if self._decision else None,
+            block_ratios=[round(r, 5) for r in self._ratios],
+            performance=self._performance() if measured else {},
+            isolation=self._context.isolation,
+            environment_key=self._context.environment_key,
+        )
+
+    def _performance(self) -> dict[str, Performance]:
+        return {
+            record.workload.uuid: Performance(
+                latency_us=round(statistics.median(x.net_us for x in record.candidate), 3),
+                runner_latency_us=round(
+                    statistics.median(x.runner_us for x in record.candidate), 3
+                ),
+                leader_latency_us=round(statistics.median(x.net_us for x in record.leader), 3),
+                ratio=round(statistics.median(record.ratios), 5),
+                floor_us=round(record.floor.floor_us, 3),
+                bound=record.floor.bound,
+                calls=len(record.candidate) * BATCHES_PER_LEG * record.sets,
+            )
+            for record in self._records
+            if record.candidate and record.ratios
+        }
+
+
+def _axes_text(problem: Problem, workload: Workload) -> str:
+    return ", ".join(f"{k}={v}" for k, v in problem.axes(workload).items())

@@ -1,0 +1,185 @@
+"""One judged batch: the only kind of call that a candidate ever gets.
+
+Fresh inputs it has not seen, outputs filled with a fresh pattern, the runner frozen while the judge
+writes; then the call; then a sampled read that ends the judge's clock; then every output, canary
+and input is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+import torch
+
+from kernelarc.guard.schema import Correctness, EvaluationStatus, Problem, Workload
+from kernelarc.guard.worker.buffers import Arena, poison_like
+from kernelarc.guard.worker.compare import compare, merge
+from kernelarc.guard.worker.inputs import InputSet
+from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
+
+SAMPLES_PER_TENSOR = 256
+"""Random output elements that the judge reads before it stops its clock: work that is still going
+on for a fraction f of an output is noticed with probability 1 - (1 - f)**256 per call."""
+
+
+@dataclass(frozen=True)
+class Stimulus:
+    """Inputs of one call with the reference's answer; private to the judge."""
+
+    inputs: InputSet
+    expected: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What was observed in one batch of calls."""
+
+    judge_ns: int
+    """From before the runner was thawed to the end of the judge's sampled read."""
+    runner_ns: int
+    """The runner's own claim."""
+    outputs: list[dict[str, torch.Tensor]]
+    """Private copies of the outputs of each call."""
+    correctness: Correctness
+
+
+class Trial:
+    """Runs batches of one workload on one runner."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        workload: Workload,
+        runner: RunnerProcess,
+        arena: Arena,
+        generator: torch.Generator,
+        *,
+        call_timeout_s: float,
+    ) -> None:
+        self._problem = problem
+        self._workload = workload
+        self._runner = runner
+        self._arena = arena
+        self._generator = generator
+        self._timeout_s = call_timeout_s * arena.sets
+        self._outputs = list(problem.definition.outputs)
+
+    @property
+    def sets(self) -> int:
+        """Calls of one batch."""
+        return self._arena.sets
+
+    def run(self, stimuli: list[Stimulus], *, verify: bool = True) -> BatchResult:
+        """One batch, one stimulus per buffer set.
+
+        Args:
+            stimuli: As many as the arena has sets.
+            verify: ``False`` for the trusted null candidate only.
+
+        Raises:
+            CandidateFailed: anything that a candidate can do wrong.
+        """
+        poisons = [self._write(k, s) for k, s in enumerate(stimuli)]
+        picks = [self._pick(k) for k in range(self.sets)]
+        start, runner_ns = self._runner.call(self._timeout_s)
+        samples = [self._sample(k, pick) for k, pick in enumerate(picks)]
+        judge_ns = perf_counter_ns() - start
+        self._runner.freeze()
+        if not verify:
+            return BatchResult(judge_ns, runner_ns, [], Correctness())
+        outputs = [
+            {name: self._arena.tensors(k)[name].clone() for name in self._outputs}
+            for k in range(self.sets)
+        ]
+        self._check_settled(outputs, picks, samples)
+        self._check_bounds()
+        self._check_inputs(stimuli)
+        worst = Correctness()
+        for stimulus, got, poison in zip(stimuli, outputs, poisons, strict=True):
+            comparison = compare(self._problem, self._workload, stimulus.expected, got, poison)
+            if comparison.failure is not None:
+                raise IncorrectOutput(
+                    comparison.failure.status,
+                    f"{comparison.failure.message} (inputs: {stimulus.inputs.family})",
+                    comparison.correctness,
+                )
+            worst = merge(worst, comparison.correctness)
+        return BatchResult(judge_ns, runner_ns, outputs, worst)
+
+    def _write(self, index: int, stimulus: Stimulus) -> dict[str, torch.Tensor]:
+        tensors = self._arena.tensors(index)
+        for name, value in stimulus.inputs.tensors.items():
+            tensors[name].copy_(value)
+        poison = {}
+        for name in self._outputs:
+            poison[name] = poison_like(tensors[name], self._generator)
+            tensors[name].copy_(poison[name])
+        return poison
+
+    def _pick(self, index: int) -> dict[str, torch.Tensor]:
+        tensors = self._arena.tensors(index)
+        picks = {}
+        for name in self._outputs:
+            count = tensors[name].numel()
+            size = min(count, SAMPLES_PER_TENSOR)
+            picks[name] = (
+                torch.randint(0, count, (size,), generator=self._generator)
+                if count
+                else torch.empty(0, dtype=torch.int64)
+            )
+        return picks
+
+    def _sample(self, index: int, picks: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        tensors = self._arena.tensors(index)
+        return {name: tensors[name].view(-1)[pick] for name, pick in picks.items()}
+
+    def _check_settled(
+        self,
+        outputs: list[dict[str, torch.Tensor]],
+        picks: list[dict[str, torch.Tensor]],
+        samples: list[dict[str, torch.Tensor]],
+    ) -> None:
+        for got, pick, sample in zip(outputs, picks, samples, strict=True):
+            for name, values in sample.items():
+                if not same_bits(got[name].reshape(-1)[pick[name]], values):
+                    raise CandidateFailed(
+                        EvaluationStatus.STALE_OUTPUT,
+                        f"output {name!r} still changed after the call had returned: all work must "
+                        "be finished when run() returns.",
+                    )
+
+    def _check_bounds(self) -> None:
+        where = self._arena.overwritten()
+        if where is not None:
+            self._arena.renew_canaries()
+            raise CandidateFailed(
+                EvaluationStatus.OUT_OF_BOUNDS, f"a write outside the buffers, {where}."
+            )
+
+    def _check_inputs(self, stimuli: list[Stimulus]) -> None:
+        for index, stimulus in enumerate(stimuli):
+            tensors = self._arena.tensors(index)
+            for name, value in stimulus.inputs.tensors.items():
+                if not same_bits(tensors[name], value):
+                    raise CandidateFailed(
+                        EvaluationStatus.INPUT_MUTATED,
+                        f"input {name!r} was modified; inputs are read-only.",
+                    )
+
+
+class IncorrectOutput(CandidateFailed):
+    """A wrong result, with its measured errors."""
+
+    def __init__(self, status: EvaluationStatus, message: str, correctness: Correctness) -> None:
+        super().__init__(status, message)
+        self.correctness = correctness
+
+
+def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bytes; NaNs compare by their bits."""
+    if left.numel() == 0:
+        return left.shape == right.shape
+    return torch.equal(
+        left.contiguous().view(-1).view(torch.uint8), right.contiguous().view(-1).view(torch.uint8)
+    )

@@ -1,0 +1,89 @@
+"""The zygote: a process that imported torch once and forks sandboxed children on request.
+
+It is started by the judge before the judge reads any secret, holds none itself, and never loads
+anything of a candidate. A fork from here has torch ready in milliseconds instead of seconds.
+
+Requests and answers are JSON datagrams with file descriptors on one socket. A request is
+``{"kind": "runner"|"compiler", "policy": {...}}`` with the descriptors that the child will use;
+the answer is ``{"ok": true}`` with the process descriptors of ``Confined``, or an error text.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernelarc.guard.errors import SandboxUnavailable
+from kernelarc.guard.sandbox import Confined, SandboxPolicy, spawn_confined
+from kernelarc.guard.worker import compilation, runner
+from kernelarc.guard.worker.channel import recv_json, send_json
+
+
+def serve(control: socket.socket) -> None:
+    """Answer spawn requests until the judge hangs up."""
+    _warm_up()
+    send_json(control, {"ok": True, "ready": True})
+    while (request := recv_json(control)) is not None:
+        message, fds = request
+        try:
+            confined = _spawn(message, fds)
+        except (SandboxUnavailable, OSError) as error:
+            send_json(control, {"ok": False, "error": str(error)})
+        else:
+            send_json(control, {"ok": True}, tuple(confined))
+            for fd in confined:
+                os.close(fd)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+
+def _warm_up() -> None:
+    """Touch what every runner needs, without starting a thread: a fork keeps only one."""
+    torch.set_num_threads(1)
+    torch.zeros(8).add_(1)
+
+
+def _spawn(message: dict[str, Any], fds: list[int]) -> Confined:
+    policy = policy_from_json(message["policy"])
+    if message["kind"] == "compiler":
+        spec_fd, log_fd, out_fd = fds
+        return spawn_confined(
+            policy,
+            lambda: compilation.compile_in_sandbox(runner.read_spec(spec_fd), log_fd, out_fd),
+            fds,
+        )
+    control_fd, spec_fd, log_fd, *library = fds
+
+    def main() -> int:
+        with socket.socket(fileno=control_fd) as control:
+            spec = runner.read_spec(spec_fd)
+            return runner.run(control, spec, log_fd, library[0] if library else None)
+
+    return spawn_confined(policy, main, fds)
+
+
+def policy_to_json(policy: SandboxPolicy) -> dict[str, Any]:
+    """A policy as it travels from the judge to the zygote."""
+    data = dict(vars(policy))
+    data["readable"] = [str(p) for p in policy.readable]
+    data["hidden"] = [str(p) for p in policy.hidden]
+    data["environment"] = dict(policy.environment)
+    return data
+
+
+def policy_from_json(data: dict[str, Any]) -> SandboxPolicy:
+    """The reverse of ``policy_to_json``."""
+    data = dict(data)
+    data["readable"] = tuple(Path(p) for p in data["readable"])
+    data["hidden"] = tuple(Path(p) for p in data["hidden"])
+    return SandboxPolicy(**data)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
