@@ -59,8 +59,9 @@ class AttemptBudget:
         return None if self.limit is None else max(0, self.limit - self.used)
 
 
-Watch = Callable[[dict[str, object]], Awaitable[None]]
-"""Told of each tool's result."""
+Watch = Callable[[dict[str, object], str | None], Awaitable[None]]
+"""Told of each tool's result, and of the strategy under which this agent submitted the solution
+that it is about, where it did."""
 
 
 class MeteredToolbox:
@@ -75,6 +76,7 @@ class MeteredToolbox:
         self._budget = budget
         self._watch = watch
         self._refusals = 0
+        self._strategies: dict[str, str] = {}
 
     async def call(self, tool: str, **arguments: object) -> dict[str, object]:
         """Call a tool, if the budget allows it.
@@ -86,7 +88,7 @@ class MeteredToolbox:
             result = await self._submit(arguments)
         else:
             result = await self._toolbox.call(tool, **arguments)
-        await self._watch(result)
+        await self._watch(result, self._strategies.get(str(result.get("solution_id"))))
         return result
 
     async def read(self, uri: str) -> str:
@@ -105,6 +107,7 @@ class MeteredToolbox:
                 self._budget.used -= 1
             raise
         self._refusals = 0
+        self._strategies[str(result.get("solution_id"))] = str(arguments.get("strategy", ""))
         return result
 
 

@@ -192,8 +192,8 @@ class _Sitting:
             problem=self._problems[task.problem],
         )
 
-        async def watch(result: dict[str, object]) -> None:
-            await self._learn(task.problem, seat.agent.name, result)
+        async def watch(result: dict[str, object], strategy: str | None) -> None:
+            await self._learn(task.problem, seat.agent.name, result, strategy)
 
         async def report(step: AgentStep) -> None:
             await self._step(task.problem, seat.agent.name, step, budget)
@@ -218,10 +218,12 @@ class _Sitting:
             return None
         return self._pools[task.problem].take_fresh()
 
-    async def _learn(self, problem: str, agent: str, result: Mapping[str, object]) -> None:
+    async def _learn(
+        self, problem: str, agent: str, result: Mapping[str, object], strategy: str | None
+    ) -> None:
         """Look at a tool's result for what concerns the whole run."""
         if leader := promoted_leader(result):
-            await self._tell_leader(problem, replace(leader, agent=agent))
+            await self._tell_leader(problem, replace(leader, agent=agent, strategy=strategy))
         state = self._problems[problem]
         if near_roofline(result) and not state.near_roofline:
             state.near_roofline = True

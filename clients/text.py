@@ -16,9 +16,9 @@ def plain(text: object, *, limit: int = 200) -> str:
     Escape sequences lose their escape, line breaks and tabs become spaces, characters that
     reorder or hide their neighbours are dropped.
     """
-    spaced = " ".join(str(text).split())
-    shown = "".join(c for c in spaced if unicodedata.category(c) not in _INVISIBLE)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    kept = (c for c in str(text) if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
+    shown = " ".join("".join(kept).split())
+    return shown if len(shown) <= limit else shown[: limit - 1].rstrip() + "…"
 
 
 def safe(text: object, style: str = "", *, limit: int = 200) -> Text:

@@ -114,11 +114,14 @@ async def test_a_leader_near_the_roofline_ends_the_problem_for_everybody(
     assert done == [{"problem": "rmsnorm", "reason": "near the roofline"}]
 
 
-async def test_a_promotion_is_told_with_its_interval_and_roofline_share(run, recorder, worker):
+async def test_a_promotion_is_told_with_its_interval_and_roofline_share(
+    run, script, recorder, worker
+):
     await orchestrate(replace(run, agent=lambda _: worker(first=("fast",))), handle_signals=False)
     leader = next(payload for _, kind, payload in recorder.events if kind == "leader")
     assert (leader["speedup"], leader["low"], leader["high"]) == (2.5, 2.4, 2.6)
     assert leader["roofline"] == pytest.approx(0.4)
+    assert leader["strategy"] in script.problems["rmsnorm"]
 
 
 async def test_an_exhausted_agent_gets_strategies_that_nobody_had(run, script, recorder, worker):
