@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from kernelarc.guard.errors import UnknownId
 
-_LARGEST = 2**63 - 1
-"""SQLite's largest row number."""
+_DIGITS = 18
+"""Row numbers with more digits than this may not fit into SQLite's 64 bits."""
 
 
 class Prefix(StrEnum):
@@ -42,8 +42,8 @@ def number(prefix: Prefix, text: str) -> int:
         UnknownId: ``text`` does not have the form of such an id.
     """
     head, separator, digits = text.strip().partition("_")
-    well_formed = head == prefix and separator and digits.isascii() and digits.isdigit()
-    if not well_formed or int(digits[:20]) > _LARGEST:
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
+    if head != prefix or not separator or not is_number:
         raise UnknownId(prefix.name.lower(), text, f"Such ids look like {prefix}_12.")
     return int(digits)
 

@@ -162,6 +162,8 @@ class Backup:
     outcome: BenchmarkOutcome
     speedup: float | None
     """Over the leader of its session, median."""
+    gain: float | None
+    """Over the reference: ``speedup`` times those of the leaders it was measured against."""
     latency_us: float | None
     language: str
     strategy: str | None
