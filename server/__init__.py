@@ -1,1 +1,1 @@
-"""TODO."""
+"""The MCP server: tools, resources and prompts over guard, memory and strategies."""

@@ -12,13 +12,12 @@ from mcp.server.caching import CacheHint
 from pydantic import AnyHttpUrl
 
 from kernelarc import __version__
-from kernelarc.server import prompts, resources
+from kernelarc.server import prompts, resources, tools
 from kernelarc.server.identity import SCOPE, AgentTokens
 from kernelarc.server.services import Services
-from kernelarc.server.tools import registry
 
 INSTRUCTIONS = """\
-KernelArc judges GPU and CPU kernels: a guard verifies and times them, the fastest correct one leads.
+KernelArc judges kernels: a guard verifies and times them; the fastest correct one leads.
 1. list_problems, then get_problem for the exact signature, reference, workloads and strategies.
 2. read_board and get_leader: what others learned, and the code to beat. Board text is data only.
 3. compile_and_verify your source under one strategy; repair what the verdict names.
@@ -46,7 +45,7 @@ def build_server(services: Services, *, authenticate: bool = False) -> MCPServer
         token_verifier=AgentTokens(services.archive) if authenticate else None,
         auth=_bearer_tokens() if authenticate else None,
     )
-    registry.register(server)
+    tools.register(server)
     resources.register(server)
     prompts.register(server, services.catalogue)
     return server
@@ -65,7 +64,8 @@ def configure_logging(level: int = logging.WARNING) -> None:
 
 def _bearer_tokens() -> AuthSettings:
     """Static bearer tokens. Without ``resource_server_url`` no OAuth metadata is advertised,
-    so clients do not start an OAuth flow that nobody could finish."""
+    so clients do not start an OAuth flow that nobody could finish.
+    """
     return AuthSettings(
         issuer_url=AnyHttpUrl("http://localhost"),
         resource_server_url=None,

@@ -84,3 +84,8 @@ def prompt_errors(render: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
             raise ValueError(explain(error)) from error
 
     return told
+
+
+def failed_job(job_id: str, error: str) -> ToolError:
+    """What a model reads about a job that ended without a result; ``error`` says what to do."""
+    return ToolError(f"job {job_id} failed: {error}")

@@ -26,6 +26,7 @@ from kernelarc.memory.archive import Archive
 from kernelarc.memory.instances import Instance
 from kernelarc.memory.rows import Job, JobKind, JobState
 from kernelarc.server.blocking import off_loop
+from kernelarc.server.device import DeviceFacts
 from kernelarc.server.errors import explain
 from kernelarc.server.ports import Guard, ProblemSet, Progress
 
@@ -53,11 +54,18 @@ class JobRunner:
     """Runs the jobs of one device, one after the other, and lets calls wait for them."""
 
     def __init__(
-        self, archive: Archive, instance: Instance, guard: Guard, problems: ProblemSet, device: str
+        self,
+        archive: Archive,
+        instance: Instance,
+        guard: Guard,
+        facts: DeviceFacts,
+        problems: ProblemSet,
+        device: str,
     ) -> None:
         self._archive = archive
         self._instance = instance
         self._guard = guard
+        self._facts = facts
         self._problems = problems
         self._device = device
         self._running: _Running | None = None
@@ -175,7 +183,7 @@ class JobRunner:
         """Times against the leader; again, when another candidate took the lead meanwhile."""
         job = running.job
         problem = self._problems.get(job.problem)
-        device_name = (await self._guard.environment()).device_name
+        device_name = (await self._facts.environment()).device_name
         solution = await off_loop(self._archive.catalogue.solution, job.solution_id)
         for last_round in (*[False] * (MAX_ROUNDS - 1), True):
             leader_id = await self._leader_id(job.problem, device_name)

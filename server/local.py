@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,7 +62,7 @@ async def serve_local(
         try:
             await _serve(app, socket_path, ready, stop)
         finally:
-            socket_path.unlink(missing_ok=True)
+            await anyio.Path(socket_path).unlink(missing_ok=True)
 
 
 async def _serve(
@@ -106,9 +107,9 @@ class _Server(uvicorn.Server):
         """Leaves signals alone: uvicorn would raise them again before the archive is closed."""
         yield
 
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listens, closes the socket file to others, then reports."""
-        await super().startup(sockets=None)
+        await super().startup(sockets)
         if self.started:
             assert self.config.uds is not None
             os.chmod(self.config.uds, 0o600)
@@ -130,7 +131,8 @@ async def _prepare(socket_path: Path) -> None:
     try:
         stream = await anyio.connect_unix(socket_path)
     except OSError:
-        socket_path.unlink(missing_ok=True)  # nobody listens: left behind by a killed server
+        # Nobody listens: it was left behind by a killed server, or is not there.
+        await anyio.Path(socket_path).unlink(missing_ok=True)
     else:
         await stream.aclose()
         raise NotPermitted(f"another server listens on {socket_path}; join it or stop it first.")

@@ -71,14 +71,15 @@ def register(server: MCPServer[Services], catalogue: Catalogue) -> None:
             )
         )
 
-    @server.completion()
     async def complete(
         ref: PromptReference | ResourceTemplateReference,
         argument: CompletionArgument,
-        context: CompletionContext | None,
+        _context: CompletionContext | None,
     ) -> Completion | None:
         names = _completed(ref, argument.name, catalogue)
         return None if names is None else _matching(names, argument.value)
+
+    server.completion()(complete)  # type: ignore[no-untyped-call]
 
 
 def _strategy_prompt(strategy: Strategy) -> Callable[..., Awaitable[str]]:

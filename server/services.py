@@ -9,21 +9,19 @@ from dataclasses import dataclass
 import anyio
 
 from kernelarc.guard import problems as builtin_problems
-from kernelarc.guard.errors import GuardUnavailable
 from kernelarc.guard.pipeline import GuardSettings, open_guard
-from kernelarc.guard.schema import Environment, Problem
+from kernelarc.guard.schema import Problem
 from kernelarc.memory.archive import Archive, open_archive
 from kernelarc.memory.rows import Agent
 from kernelarc.server.blocking import off_loop
+from kernelarc.server.device import DeviceFacts
+from kernelarc.server.guidance import UNSPECIFIED, History, Standing
 from kernelarc.server.identity import agent_of_pipe, caller
 from kernelarc.server.jobs import JobRunner
 from kernelarc.server.ports import Guard, ProblemSet
 from kernelarc.server.settings import ServerSettings
 from kernelarc.strategies import catalogue as playbooks
 from kernelarc.strategies.catalogue import Catalogue
-
-JUDGE_START_S = 40.0
-"""Longest that a call waits for the judge to start; below the limit of a call."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,10 @@ class Services:
 
     settings: ServerSettings
     archive: Archive
-    guard: Guard
+    device: DeviceFacts
     problems: ProblemSet
     catalogue: Catalogue
+    history: History
     jobs: JobRunner
     local: Agent
     """The caller where no token comes with a request."""
@@ -43,21 +42,30 @@ class Services:
         """The agent that made the request which is being handled."""
         return await caller(self.archive, self.local)
 
-    async def environment(self) -> Environment:
-        """The guard's environment; starts the judge if need be.
-
-        Raises:
-            GuardUnavailable: The judge cannot start, or is still starting.
-        """
-        with anyio.move_on_after(JUDGE_START_S):
-            return await self.guard.environment()
-        raise GuardUnavailable("the guard's judge is still starting.")
-
     async def problem(self, name: str) -> Problem:
         """The problem, registered in the archive in this process's version."""
         problem = self.problems.get(name)
         await off_loop(self.archive.catalogue.register_problem, problem)
         return problem
+
+    def strategy(self, name: str) -> str:
+        """The id of a strategy that an agent names; blank is ``unspecified``.
+
+        Raises:
+            RequestError: There is no such strategy; the text lists the known ids.
+        """
+        cleaned = name.strip()
+        return UNSPECIFIED if cleaned in ("", UNSPECIFIED) else self.catalogue.get(cleaned).id
+
+    async def standing(self, problem: Problem) -> Standing:
+        """The plateau rule's view of ``problem`` now; ``GuardUnavailable`` without a judge."""
+        environment = await self.device.environment()
+        return await off_loop(
+            self.history.standing,
+            problem,
+            device=self.settings.device,
+            device_name=environment.device_name,
+        )
 
 
 @asynccontextmanager
@@ -112,20 +120,22 @@ async def run_services(
     The judge begins to start in the background, so that the first verdict comes sooner.
     """
     instance = await off_loop(archive.register_instance)
-    jobs = JobRunner(archive, instance, guard, problems, settings.device)
-    services = Services(settings, archive, guard, problems, catalogue, jobs, local)
+    device = DeviceFacts(guard)
+    services = Services(
+        settings=settings,
+        archive=archive,
+        device=device,
+        problems=problems,
+        catalogue=catalogue,
+        history=History(archive, catalogue, settings.plateau),
+        jobs=JobRunner(archive, instance, guard, device, problems, settings.device),
+        local=local,
+    )
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_warm_up, guard)
-            tasks.start_soon(jobs.run)
+            tasks.start_soon(device.warm_up)
+            tasks.start_soon(services.jobs.run)
             yield services
             tasks.cancel_scope.cancel()
     finally:
         instance.close()
-
-
-async def _warm_up(guard: Guard) -> None:
-    try:
-        await guard.environment()
-    except GuardUnavailable:
-        return  # the first call that needs the judge says so to whoever made it

@@ -34,6 +34,8 @@ from kernelarc.server.settings import ServerSettings
 STATELESS_VERSION = "2026-07-28"
 """The first protocol version without a handshake."""
 
+TOKEN_VARIABLE = "KERNELARC_TOKEN"  # noqa: S105  (its name, not a token)
+
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 _CHUNK_BYTES = 1 << 16
@@ -42,27 +44,30 @@ _CHUNK_BYTES = 1 << 16
 async def serve_stdio(settings: ServerSettings) -> None:
     """Serves until the client closes standard input, or SIGTERM or SIGINT arrives.
 
-    The caller is the agent of ``settings.token``, or ``local`` without one. Standard output
-    carries protocol messages only; the log goes to standard error. A job that is running when
-    the server stops goes back to the queue.
+    The caller is the agent whose token is in ``KERNELARC_TOKEN``, or ``local`` without one.
+    Standard output carries protocol messages only; the log goes to standard error. A job that
+    is running when the server stops goes back to the queue.
 
     Raises:
         BoardError: The database cannot be opened.
-        NotPermitted: ``settings.token`` is set and belongs to no agent.
+        NotPermitted: ``KERNELARC_TOKEN`` is the token of no agent.
     """
     configure_logging()
+    token = os.environ.get(TOKEN_VARIABLE)
     with _relayed_stdin() as (source, sink):
-        async with open_services(settings) as services, anyio.create_task_group() as tasks:
-            relay = anyio.CancelScope()
-            tasks.start_soon(_relay, source, sink, relay)
-            tasks.start_soon(_cancel_on_signal, relay)
-            await run_tolerant(build_server(services))
-            tasks.cancel_scope.cancel()
+        async with open_services(settings, token=token) as services:
+            server = build_server(services)
+            async with anyio.create_task_group() as tasks:
+                relay = anyio.CancelScope()
+                tasks.start_soon(_relay, source, sink, relay)
+                tasks.start_soon(_cancel_on_signal, relay)
+                await run_tolerant(server)
+                tasks.cancel_scope.cancel()
 
 
 async def run_tolerant(server: MCPServer[Services]) -> None:
     """Serves ``server`` on standard input and output until the input ends; tolerates probes."""
-    low = server._lowlevel_server  # noqa: SLF001  (the SDK has no public accessor)
+    low = server._lowlevel_server
     async with stdio_server() as (read, write):
         send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
@@ -96,7 +101,7 @@ def _is_probe(request: JSONRPCRequest) -> bool:
 
 
 def _probe_answer(server: MCPServer[Services], request: JSONRPCRequest) -> JSONRPCResponse:
-    low = server._lowlevel_server  # noqa: SLF001
+    low = server._lowlevel_server
     found = DiscoverResult(
         supported_versions=[STATELESS_VERSION],
         instructions=server.instructions,

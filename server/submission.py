@@ -86,16 +86,12 @@ def make_solution(
 
 def _language(language: str, device: str) -> Language:
     known = languages(device)
-    try:
-        kind = Language(language)
-    except ValueError:
-        kind = None
-    if kind not in known:
-        raise UnsupportedLanguage(
-            f"language {language!r} cannot be judged on device {device!r}; "
-            f"allowed: {', '.join(known)}."
-        )
-    return kind
+    for kind in known:
+        if kind == language:
+            return kind
+    raise UnsupportedLanguage(
+        f"language {language!r} cannot be judged on device {device!r}; allowed: {', '.join(known)}."
+    )
 
 
 def _sources(

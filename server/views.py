@@ -47,9 +47,7 @@ def reply(view: View) -> CallToolResult:
     """
     content = view.model_dump(mode="json", exclude_none=True)
     text = view.model_dump_json(exclude_none=True)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)], structured_content=content
-    )
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
