@@ -30,7 +30,7 @@ def lower_precision(expected: torch.Tensor, got: torch.Tensor) -> str | None:
     """The arithmetic whose rounding gives errors such as these, if there is one.
 
     The errors must be of that size in root mean square and at most, be spread over the output,
-    and not follow the expected values (a wrong scale factor has errors of any size).
+    and not be systematic: a factor or an offset that is wrong gives errors of any size.
 
     Args:
         expected: float64.
@@ -45,7 +45,9 @@ def lower_precision(expected: torch.Tensor, got: torch.Tensor) -> str | None:
     error = got.double() - expected
     rms = float(expected.square().mean().sqrt())
     size = float(error.square().mean().sqrt()) / rms if rms else 0.0
-    if not 0 < size < 1 or _follows(error, expected) or float((error != 0).double().mean()) < 0.5:
+    if not 0 < size < 1 or _is_systematic(error, expected):
+        return None
+    if float((error != 0).double().mean()) < 0.5:
         return None
     largest = float((error.abs() / expected.abs().clamp(min=rms)).max())
     for name in candidates:
@@ -58,14 +60,18 @@ def lower_precision(expected: torch.Tensor, got: torch.Tensor) -> str | None:
     return None
 
 
-def _follows(error: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether the errors are proportional to the expected values, overall or row by row."""
-    flat = expected.dim() < 2 or expected.shape[-1] < _MIN_ROW
-    width = expected.numel() if flat else expected.shape[-1]
+def _is_systematic(error: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether most of the error is one factor or one offset, of the whole output or of a row."""
+    rowless = expected.dim() < 2 or expected.shape[-1] < _MIN_ROW
+    width = expected.numel() if rowless else expected.shape[-1]
     error, expected = error.reshape(-1, width), expected.reshape(-1, width)
-    along = (error * expected).sum(-1).square()
-    both = error.square().sum(-1) * expected.square().sum(-1)
-    return float(along.sum()) > 0.5 * float(both.sum())
+    total = float(error.square().sum())
+    for shape in (expected, torch.ones_like(expected)):
+        power = shape.square().sum(-1).clamp_min_(torch.finfo(torch.float64).tiny)
+        explained = ((error * shape).sum(-1).square() / power).sum()
+        if float(explained) > 0.5 * total:
+            return True
+    return False
 
 
 def hint(
