@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -43,6 +44,8 @@ Progress = Callable[[str, int, int], None]
 """Called with phase, done and total (0: unknown)."""
 
 MAX_LINE_BYTES = 64 << 20
+JUDGE_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
+"""Idle threads of the judge must sleep, not spin: they would take the candidate's processors."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,7 @@ class _JudgeProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sys.stderr,
+            env=dict(os.environ) | JUDGE_ENVIRONMENT,
             start_new_session=True,
         )
         judge = cls(process)

@@ -27,8 +27,8 @@ class Leg:
     """Judge's clock per call, null cost subtracted."""
     runner_us: float
     """The runner's claim per call."""
-    null_spread_us: float
-    """Interquartile range of the null batches, per call."""
+    gap_us: float
+    """Judge's clock less the runner's, per call: what the hand-over cost, or a lie."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Arm:
             statistics.median(r.runner_ns for r in results),
         )
 
-    def close(self) -> None:
-        """End the runner; idempotent."""
-        self._runner.close()
+    def close(self) -> float:
+        """End the runner; idempotent. Returns its processor time, seconds."""
+        return self._runner.close()
 
     def _bind(self, workload: Workload, sets: int) -> Trial:
         if self._trial is None or self._bound != (workload.uuid, sets):
@@ -100,11 +100,6 @@ class NullCosts:
     def cost_ns(self, workload: Workload) -> float:
         """Median cost of a batch without work."""
         return statistics.median(self.samples[workload.uuid])
-
-    def spread_ns(self, workload: Workload) -> float:
-        """Interquartile range of those batches."""
-        quartiles = statistics.quantiles(self.samples[workload.uuid], n=4)
-        return quartiles[2] - quartiles[0]
 
     def measure(self, arm: Arm, workload: Workload, batches: list[list[Stimulus]]) -> None:
         """Add null batches: more in the first turn on a workload."""
@@ -184,14 +179,14 @@ class Arms:
         return Leg(
             net_us=max(net_ns / sets / 1e3, SMALLEST_NET_US),
             runner_us=raw.runner_ns / sets / 1e3,
-            null_spread_us=costs.spread_ns(workload) / sets / 1e3,
+            gap_us=(net_ns - raw.runner_ns) / sets / 1e3,
         )
 
-    def close(self) -> None:
-        """End all runners; idempotent."""
-        for arm in self._open:
-            arm.close()
+    def close(self) -> float:
+        """End all runners; idempotent. Returns their processor time, seconds."""
+        used_s = sum(arm.close() for arm in self._open)
         self._open = []
+        return used_s
 
     def _start(
         self,

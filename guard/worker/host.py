@@ -10,17 +10,13 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
-from kernelarc.guard.sandbox import SCRATCH, SandboxPolicy
+import kernelarc
+from kernelarc.guard.sandbox import SandboxPolicy, compiler_paths, python_paths
 from kernelarc.guard.schema import Environment
 from kernelarc.guard.version import GUARD_VERSION
 
-SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
-SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu", "/dev/null",
-                "/dev/zero", "/dev/urandom")  # fmt: skip
 MAX_THREADS = 16
 """Threads that a candidate may use, at most: thread counts are part of the environment key."""
 
@@ -85,59 +81,28 @@ def _machine_id() -> bytes:
     return platform.node().encode()
 
 
-def _python_folders() -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Folders of this interpreter that a runner may read, and those inside that it may not."""
-    paths = {
-        Path(p).resolve()
-        for p in (
-            sys.prefix,
-            sys.base_prefix,
-            sysconfig.get_path("stdlib"),
-            sysconfig.get_path("purelib"),
-            sysconfig.get_path("platlib"),
-        )
-    }
-    import kernelarc
-
-    package = Path(kernelarc.__file__).resolve().parent
-    return tuple(sorted(paths)), (package,)
-
-
-def _existing(paths: tuple[str, ...]) -> tuple[Path, ...]:
-    return tuple(Path(p) for p in paths if Path(p).exists())
-
-
 def _environment() -> dict[str, str]:
-    scratch = str(SCRATCH)
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": scratch,
-        "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": str(threads()),
-        "TRITON_CACHE_DIR": f"{scratch}/triton",
-        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
-        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions",
-        "XDG_CACHE_HOME": f"{scratch}/cache",
     }
 
 
 @functools.cache
 def runner_policy() -> SandboxPolicy:
-    """What a candidate may see and use."""
-    python, hidden = _python_folders()
+    """What a candidate may see and use: the interpreter and its libraries, but not this package.
+
+    The references of the built-in problems lie in it, and nobody needs to read them from a
+    runner.
+    """
+    package = Path(kernelarc.__file__).resolve().parent
     return SandboxPolicy(
-        readable=_existing(SYSTEM_FOLDERS) + _existing(SYSTEM_FILES) + python,
-        hidden=hidden,
-        environment=_environment(),
+        readable=python_paths(), hidden=(package,), environment=_environment(), processes=256
     )
 
 
 @functools.cache
 def compiler_policy() -> SandboxPolicy:
     """What g++ may see and use while it compiles a candidate."""
-    return SandboxPolicy(
-        readable=_existing(SYSTEM_FOLDERS) + _existing(SYSTEM_FILES),
-        allow_exec=True,
-        environment=_environment(),
-    )
+    return SandboxPolicy(readable=compiler_paths(), allow_exec=True, environment=_environment())

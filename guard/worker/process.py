@@ -34,6 +34,7 @@ from kernelarc.guard.worker.channel import (
     unpack_frame,
 )
 from kernelarc.guard.worker.compilation import cut_log
+from kernelarc.guard.worker.contention import process_cpu_s
 from kernelarc.guard.worker.interrupts import Interrupts
 from kernelarc.guard.worker.zygote import policy_to_json
 
@@ -90,6 +91,7 @@ class ConfinedProcess:
     def __init__(self, confined: Confined) -> None:
         self._confined = confined
         self._process: int | None = None
+        self._pid: int | None = None
         self._ended: int | None = None
         self._open = True
 
@@ -108,10 +110,14 @@ class ConfinedProcess:
         The supervisor has one child, the init; the init has one, the confined process. Both may
         have ended already: then there is nothing to signal.
         """
-        child = _only_child(_only_child(_pid_of(self._confined.pidfd)))
-        if child is not None:
+        self._pid = _only_child(_only_child(_pid_of(self._confined.pidfd)))
+        if self._pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process = os.pidfd_open(child)
+                self._process = os.pidfd_open(self._pid)
+
+    def cpu_s(self) -> float:
+        """Processor time of the confined process so far, seconds; 0 when it has ended."""
+        return process_cpu_s(self._pid) if self._pid is not None else 0.0
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the confined process; nothing if it has ended."""
@@ -196,14 +202,14 @@ class RunnerProcess:
             "scalars": scalars,
             "axes": axes,
         }
-        self.thaw()
         self._send(body, (arena.fd,))
+        self.thaw()
         self._expect(RunnerEvent.BOUND, 0, timeout_s, "mapping its buffers")
         self.freeze()
         self.arena = arena
 
     def call(self, timeout_s: float) -> tuple[int, int]:
-        """One batch: thaw, ring, wait for done.
+        """One batch: ring, thaw, wait for done.
 
         Returns:
             Start of the judge's clock (``perf_counter_ns`` before the thaw) and the runner's own
@@ -214,9 +220,10 @@ class RunnerProcess:
         """
         self._index += 1
         body = {"command": Command.CALL, "index": self._index}
+        # The bell is rung while the runner is still frozen: it wakes once, with work waiting.
+        self._send(body)
         start = perf_counter_ns()
         self.thaw()
-        self._send(body)
         frame = self._expect(RunnerEvent.DONE, self._index, timeout_s, "a call")
         return start, frame.elapsed_ns
 
@@ -228,8 +235,13 @@ class RunnerProcess:
         """Let the candidate run."""
         self._process.signal(signal.SIGCONT)
 
-    def close(self) -> None:
-        """Kill the runner and release its descriptors; idempotent."""
+    def close(self) -> float:
+        """Kill the runner and release its descriptors; idempotent.
+
+        Returns:
+            Processor time that it used, seconds.
+        """
+        used_s = self._process.cpu_s()
         self._process.kill()
         if self._control.fileno() >= 0:
             self._control.close()
@@ -237,6 +249,7 @@ class RunnerProcess:
         if self.arena is not None:
             self.arena.close()
             self.arena = None
+        return used_s
 
     def _send(self, body: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         try:
