@@ -27,10 +27,17 @@ def _templates() -> jinja2.Environment:
     )
 
 
+def declaration(signature: str) -> str:
+    """The ``extern "C"`` declaration alone: no include, comment or semicolon, on one line."""
+    bare = re.sub(r"/\*.*?\*/|//[^\n]*|#[^\n]*", "", signature, flags=re.DOTALL)
+    return " ".join(bare.split()).rstrip(";")
+
+
 def argument_names(signature: str) -> list[str]:
     """The parameter names of a C++ signature, in order."""
-    inside = signature[signature.index("(") + 1 : signature.rindex(")")]
-    return [re.findall(r"\w+", part)[-1] for part in inside.split(",") if part.strip()]
+    bare = declaration(signature)
+    inside = bare[bare.index("(") + 1 : bare.rindex(")")]
+    return [re.findall(r"\w+", part)[-1] for part in inside.split(",")]
 
 
 def check_signature(kernel: Kernel, signature: str) -> None:
@@ -62,29 +69,33 @@ def render(kernel: Kernel, point: Point, signature: str, shapes: Shapes = ()) ->
         One translation unit that implements the signature for any axis values.
     """
 
-    def workshare(collapse: int = 1) -> str:
+    def workshare(collapse: int = 1, schedule: str = "") -> str:
+        """The pragma of a parallel loop; ``schedule`` replaces the searched one."""
         if point["threads"] == "one":
             return ""
-        chunk = "" if point["schedule"] == "static" else f", {point['chunk']}"
+        if not schedule:
+            static = point["schedule"] == "static"
+            schedule = "static" if static else f"{point['schedule']}, {point['chunk']}"
         loops = f" collapse({collapse})" if collapse > 1 else ""
-        return f"#pragma omp parallel for{loops} schedule({point['schedule']}{chunk})"
+        return f"#pragma omp parallel for{loops} schedule({schedule})"
 
     def dispatch(core: str, arguments: Sequence[str], axes: Sequence[str]) -> str:
+        """Calls of ``core``, first for the ranked lengths of ``axes`` where the point says so."""
         general = f"    {core}({', '.join([*arguments, *axes])});"
         if point["dispatch"] != "shapes":
             return general
         wanted = sorted({tuple(shape[axis] for axis in axes) for shape in shapes})
-        special = [
-            f"    if ({' && '.join(f'{a} == {v}' for a, v in zip(axes, values, strict=True))})\n"
-            f"        return {core}({', '.join([*arguments, *(f'Axis<{v}>{{}}' for v in values)])});"
-            for values in wanted
-        ]
+        special = []
+        for values in wanted:
+            equal = " && ".join(f"{a} == {v}" for a, v in zip(axes, values, strict=True))
+            known = ", ".join([*arguments, *(f"Axis<{v}>{{}}" for v in values)])
+            special.append(f"    if ({equal}) return {core}({known});")
         return "\n".join([*special, general])
 
     template = _templates().get_template(f"{kernel.template}.cpp.j2")
     text = template.render(
         p=_with_defaults(point),
-        signature=signature.strip().rstrip(";"),
+        signature=declaration(signature),
         workshare=workshare,
         dispatch=dispatch,
         **kernel.options,
