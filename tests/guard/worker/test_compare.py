@@ -69,9 +69,7 @@ def vectors(data, count=2):
     others = [
         torch.tensor(
             data.draw(
-                st.lists(
-                    st.floats(-1, 1), min_size=expected.numel(), max_size=expected.numel()
-                )
+                st.lists(st.floats(-1, 1), min_size=expected.numel(), max_size=expected.numel())
             ),
             dtype=torch.float64,
         )
