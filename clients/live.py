@@ -16,7 +16,7 @@ from rich.text import Text
 from kernelarc.clients.event_lines import line
 from kernelarc.clients.run_record import Observer, RunEvent
 from kernelarc.clients.run_view import AgentView, ProblemView, RunView
-from kernelarc.clients.text import plain, safe
+from kernelarc.clients.text import plain, safe, speedup_text
 
 FRAME_S = 0.5
 """Time between two pictures: the clock in them is in seconds."""
@@ -95,13 +95,6 @@ def clock_time(seconds: float) -> str:
     minutes, second = divmod(max(0, int(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute:02}:{second:02}"
-
-
-def speedup_text(median: float | None, low: float | None, high: float | None) -> str:
-    """A speed-up with its interval, as far as they were measured."""
-    if median is None:
-        return "–"
-    return f"{median:.2f}x" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")
 
 
 def _headline(view: RunView, sitting_s: float) -> Text:

@@ -1,4 +1,5 @@
 import io
+import re
 
 import anyio
 import pytest
@@ -7,10 +8,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from kernelarc.clients.event_lines import line
-from kernelarc.clients.live import clock_time, live_view, render, speedup_text
+from kernelarc.clients.live import clock_time, live_view, render
 from kernelarc.clients.run_record import RunEvent
 from kernelarc.clients.run_view import RunView
-from kernelarc.clients.text import plain
+from kernelarc.clients.text import plain, speedup_text
 
 HOSTILE = "[bold]x[/nope] \x1b[2J\x1b]0;title\x07 \u202eevil\u200b \x9b31m a\r\nb"
 
@@ -87,10 +88,9 @@ payloads = st.dictionaries(
     st.sampled_from(["problem", "strategy", "text", "status", "step", "agents", "problems"]),
     st.none() | st.text() | st.floats() | st.lists(st.text()) | st.just("insight"),
 )
-kinds = st.sampled_from(
-    "run_started agent_started step leader reassigned problem_done agent_ended stopping "
-    "run_ended from_the_future".split()
-)
+KINDS = """run_started agent_started step leader reassigned problem_done agent_ended stopping
+    run_ended from_the_future"""
+kinds = st.sampled_from(re.findall(r"\w+", KINDS))
 events = st.builds(RunEvent, agent=st.text(), kind=kinds, payload=payloads)
 
 
