@@ -127,8 +127,8 @@ def enter(tree: TreePlan, *, scratch_bytes: int, uid: int, own_proc: bool) -> No
 
 def _bind_all(tree: TreePlan) -> None:
     for path in tree.binds:
-        _bind(path)
-        _set_attributes(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, recursive=True)
+        if _bind(path):
+            _set_attributes(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, recursive=True)
     for path, target in tree.links:
         if not os.path.lexists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -140,15 +140,20 @@ def _bind_all(tree: TreePlan) -> None:
             _mount(f"{_OLD}/dev/null", path, None, _MS_BIND)
 
 
-def _bind(path: str) -> None:
-    """Show a file or folder of the old root at the same place in the new one."""
+def _bind(path: str) -> bool:
+    """Show a file or folder of the old root at the same place in the new one, if it can."""
     source = _OLD + path
-    if stat.S_ISDIR(os.stat(source).st_mode):
+    try:
+        mode = os.stat(source).st_mode
+    except PermissionError:
+        return False  # This user could not read it without a sandbox either.
+    if stat.S_ISDIR(mode):
         os.makedirs(path, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o444))
     _mount(source, path, None, _MS_BIND | _MS_REC)
+    return True
 
 
 def _devices() -> None:

@@ -135,7 +135,9 @@ def number(name: str) -> int | None:
 
 @cache
 def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long  # Some calls return an address.
+    return library
 
 
 def call(name: str, *arguments: int | bytes | None) -> int:

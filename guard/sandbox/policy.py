@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,7 +68,7 @@ class SandboxPolicy:
     data_bytes: int | None = 4 << 30
     """Private memory beyond what the process has already. ``None``: unlimited. Address space is
     never limited, because CUDA reserves far more than it uses."""
-    processes: int = 64
+    processes: int = 64 + 4 * (os.cpu_count() or 1)
     open_files: int = 256
     file_bytes: int = 512 << 20
     """Largest file that may be written."""

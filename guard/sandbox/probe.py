@@ -81,7 +81,7 @@ def probe_here() -> Isolation:
     Raises:
         OSError: The targets could not be set up.
     """
-    with _target() as (target, policy, alive_read):
+    with prepared_target() as (target, policy, alive_read):
         refusals: dict[WallName, str] = {}
         alone: dict[WallName, Outcome] = {}
         for wall in WallName:
@@ -160,8 +160,8 @@ def _survived(target: Target, alive_read: int) -> tuple[bool, str]:
 
 
 @contextmanager
-def _target() -> Iterator[tuple[Target, SandboxPolicy, int]]:
-    """Prepare everything that the climbs attack; also the policy, and the pipe's read end."""
+def prepared_target() -> Iterator[tuple[Target, SandboxPolicy, int]]:
+    """Everything that the climbs attack, a policy for them, and the read end of the pipe."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kernelarc-probe-")))
         folder.chmod(0o755)

@@ -24,8 +24,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -193,6 +193,9 @@ def _supervise(job: _Job) -> int:
     _reset_signals()
     os.setsid()
     _keep_only((*job.keep_fds, job.ready_fd, job.status_fd))
+    if WallName.UID in job.walls and not privileges.has_capability(privileges.CAP_SETUID):
+        with raising(WallName.UID):
+            raise PermissionError("only root can start processes as another user")
     privileges.set_dumpable(dumpable=True)  # Or its own files in /proc belong to root.
     if WallName.LIMITS in job.walls:
         with raising(WallName.LIMITS):
@@ -201,14 +204,19 @@ def _supervise(job: _Job) -> int:
     privileges.set_dumpable(dumpable=False)
     namespaces.adopt_orphans()
     report_read, report_write = os.pipe()
-    if os.fork() == 0:
+    init = os.fork()
+    if init == 0:
         os.close(job.status_fd)
         os.close(report_read)
         _run_forked(job.ready_fd, lambda: _be_init(job, report_write))
     for fd in (report_write, job.ready_fd, *job.keep_fds):
         os.close(fd)
     report = os.read(report_read, _STATUS_BYTES)
-    namespaces.end_children()
+    if WallName.PID_NAMESPACE in job.walls:
+        os.kill(init, signal.SIGKILL)
+        os.waitpid(init, 0)  # The kernel ends this wait when the whole namespace is empty.
+    else:
+        namespaces.end_children()
     # Without a report the init was killed, which only the confined process could want.
     os.write(job.status_fd, report if len(report) == _STATUS_BYTES else _KILLED)
     return 0
@@ -240,7 +248,15 @@ def _be_init(job: _Job, report_fd: int) -> int:
     for wall in sorted(job.walls & NAMESPACES - {WallName.PID_NAMESPACE}):
         with raising(wall):
             namespaces.unshare(wall)
-    scratch = _make_scratch(job)
+    with _scratch(job) as scratch:
+        status = _contain(job, scratch, report_fd)
+    if status is not None:
+        os.write(report_fd, status.to_bytes(_STATUS_BYTES, "little"))
+    return 0
+
+
+def _contain(job: _Job, scratch: Path, report_fd: int) -> int | None:
+    """Drop the rights, fork the confined process, outlive it; its wait status."""
     if WallName.PRIVILEGES in job.walls:
         with raising(WallName.PRIVILEGES):
             privileges.bound_capabilities()
@@ -259,15 +275,15 @@ def _be_init(job: _Job, report_fd: int) -> int:
     status = _await_child(pid)
     if WallName.PID_NAMESPACE not in job.walls:
         namespaces.end_children()
-    if scratch != SCRATCH:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if status is not None:
-        os.write(report_fd, status.to_bytes(_STATUS_BYTES, "little"))
-    return 0
+    return status
 
 
-def _make_scratch(job: _Job) -> Path:
-    """The writable folder: a file system of its own, or else a folder in the host's."""
+@contextmanager
+def _scratch(job: _Job) -> Iterator[Path]:
+    """The writable folder: a file system of its own, or else a folder in the host's.
+
+    The latter is not limited in size as a whole, only file by file.
+    """
     uid = job.policy.uid if WallName.UID in job.walls else os.geteuid()
     if WallName.MOUNT_NAMESPACE in job.walls:
         with raising(WallName.MOUNT_NAMESPACE):
@@ -277,11 +293,16 @@ def _make_scratch(job: _Job) -> Path:
                 uid=uid,
                 own_proc=WallName.PID_NAMESPACE in job.walls,
             )
-        return SCRATCH
+        yield SCRATCH
+        return
     scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH.name}-", dir=SCRATCH.parent))
-    if uid != os.geteuid():
-        os.chown(scratch, uid, uid)
-    return scratch
+    try:
+        if uid != os.geteuid():
+            with raising(WallName.UID):
+                os.chown(scratch, uid, uid)
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _end_with_parent(job: _Job, report_fd: int) -> None:
