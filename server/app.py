@@ -39,13 +39,13 @@ def build_server(services: Services, *, authenticate: bool = False) -> MCPServer
         version=__version__,
         description="A deterministic referee and a shared memory for agents that optimise kernels",
         instructions=INSTRUCTIONS,
+        tools=tools.tools(),
         lifespan=lambda _: contextlib.nullcontext(services),
         log_level="WARNING",
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="public")},
         token_verifier=AgentTokens(services.archive) if authenticate else None,
         auth=_bearer_tokens() if authenticate else None,
     )
-    tools.register(server)
     resources.register(server)
     prompts.register(server, services.catalogue)
     return server

@@ -19,7 +19,7 @@ from kernelarc.server.guidance import UNSPECIFIED, Standing
 from kernelarc.server.outcomes import benchmark_view, unfinished_view, verdict_view
 from kernelarc.server.services import Services
 from kernelarc.server.submission import make_solution
-from kernelarc.server.views import GuidanceView, JobView, reply
+from kernelarc.server.views import CancelView, GuidanceView, JobView, reply
 from kernelarc.strategies.similarity import fingerprint
 
 MAX_WAIT_S = 45.0
@@ -129,7 +129,7 @@ async def get_result(
 
 async def cancel_job(
     job_id: Annotated[str, Field(description="A job that you started")], ctx: ToolContext
-) -> Result:
+) -> Annotated[CallToolResult, CancelView]:
     """Withdraw a job of yours that is queued or running; a finished one stays as it is.
 
     Use it when you no longer want the answer. Takes no time.
@@ -139,8 +139,17 @@ async def cancel_job(
     job = await off_loop(services.archive.jobs.job, job_id)
     if job.agent != agent.id:
         raise NotPermitted(f"job {job_id} was started by another agent; you can cancel only yours.")
-    await services.jobs.cancel(job.id)
-    return await _wait(ctx, job, agent, 0, cached=False)
+    job = await services.jobs.cancel(job.id)
+    ended = job.state is not JobState.CANCELLED
+    return reply(
+        CancelView(
+            state=job.state,
+            job_id=job.id,
+            next=f'It had ended before; get_result(job_id="{job.id}") has its result.'
+            if ended
+            else "Nothing was stored; submit again to have it judged.",
+        )
+    )
 
 
 def _admit(standing: Standing, agent: Agent, strategy: str, solution: Solution) -> None:

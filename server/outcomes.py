@@ -25,7 +25,7 @@ PENDING = "PENDING"
 CANCELLED = "CANCELLED"
 """The verdict of a job that was withdrawn."""
 MAX_FAILURES = 3
-"""Failed workloads that are shown; the job's log has all."""
+"""Further failed workloads that are shown; the job's log has all."""
 LOG_CHARS = 2000
 """Length to which a compiler's output is cut; the job's log has all that was kept."""
 
@@ -82,7 +82,7 @@ def benchmark_view(
     result = stored.result
     overtaken = result.outcome is BenchmarkOutcome.PROMOTED and not promoted
     outcome = BenchmarkOutcome.INCONCLUSIVE if overtaken else result.outcome
-    rejected = outcome is BenchmarkOutcome.REJECTED
+    decided = outcome is not BenchmarkOutcome.INCONCLUSIVE  # else the numbers are noise
     reason = result.reason
     if overtaken:
         reason = (
@@ -95,13 +95,15 @@ def benchmark_view(
         kind="benchmark",
         solution_id=result.solution_id,
         problem=result.problem,
-        message=f"{result.status}: {reason}" if rejected else reason,
+        message=f"{result.status}: {reason}"
+        if outcome is BenchmarkOutcome.REJECTED
+        else reason,
         cached=cached or None,
         evidence=stored.id,
-        speedup=_speedup(result.speedup),
+        speedup=_speedup(result.speedup) if decided else None,
         speedup_over_reference=_speedup(result.speedup_over_reference),
         compared_with=result.leader_id,
-        timings=_timings(result, problem) or None,
+        timings=(_timings(result, problem) or None) if decided else None,
         isolation=result.isolation.level,
         job_id=job_id,
         guidance=guidance,
@@ -148,7 +150,13 @@ def head_and_tail(text: str, limit: int = LOG_CHARS) -> str:
 
 
 def _failures(verdict: Verdict) -> list[FailureView]:
-    failed = [e for e in verdict.evaluations if e.status is not EvaluationStatus.PASSED]
+    """Failed evaluations, but for the one that the verdict's message tells already."""
+    failed = [
+        evaluation
+        for evaluation in verdict.evaluations
+        if evaluation.status is not EvaluationStatus.PASSED
+        and evaluation.message not in verdict.message
+    ]
     return [
         FailureView(status=e.status, axes=e.axes, message=e.message) for e in failed[:MAX_FAILURES]
     ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from mcp.server import MCPServer
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 
 from kernelarc.server import board_tools, candidate_tools, problem_tools
 from kernelarc.server.errors import tool_errors
-from kernelarc.server.services import Services
+from kernelarc.server.views import brief_schema
 
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -43,9 +44,22 @@ TOOLS = (
 )
 
 
-def register(server: MCPServer[Services]) -> None:
-    """Adds all tools; the docstring of each function is its description."""
-    for entry in TOOLS:
-        server.add_tool(
-            tool_errors(entry.function), title=entry.title, annotations=entry.annotations
-        )
+def tools() -> list[Tool]:
+    """All tools; the docstring of each function is its description."""
+    return [_tool(entry) for entry in TOOLS]
+
+
+def _tool(entry: _Entry) -> Tool:
+    tool = Tool.from_function(
+        tool_errors(entry.function),
+        title=entry.title,
+        description=inspect.cleandoc(entry.function.__doc__ or ""),
+        annotations=entry.annotations,
+    )
+    properties = tool.parameters["properties"].items()
+    parameters = {
+        "type": "object",
+        "properties": {name: brief_schema(schema) for name, schema in properties},
+        "required": tool.parameters.get("required", []),
+    }
+    return tool.model_copy(update={"parameters": parameters})

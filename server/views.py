@@ -23,21 +23,36 @@ class View(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Drops titles, defaults and null from the schema: absent fields are not sent."""
+        """The schema, one level deep, without titles and null.
+
+        Tool lists are read by models at the start of every conversation, so they must be small;
+        what is inside the parts a model sees in the result.
+        """
         schema = handler.resolve_ref_schema(handler(core_schema))
-        for key in ("title", "description", "additionalProperties"):
-            schema.pop(key, None)
         properties = schema.get("properties", {})
-        schema["properties"] = {name: _compact(value) for name, value in properties.items()}
-        return schema
+        required = [name for name, field in cls.model_fields.items() if field.is_required()]
+        return {
+            "type": "object",
+            "properties": {name: brief_schema(value) for name, value in properties.items()},
+            "required": required,
+        }
 
 
-def _compact(schema: dict[str, Any]) -> dict[str, Any]:
-    schema = {key: value for key, value in schema.items() if key not in ("title", "default")}
-    options = [option for option in schema.pop("anyOf", []) if option != {"type": "null"}]
+def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A property's JSON schema without title and null; other objects only by their type."""
+    if "$ref" in schema:
+        return {"type": "object"}
+    brief = {key: value for key, value in schema.items() if key != "title"}
+    if brief.get("default", ...) is None:
+        del brief["default"]
+    options = [option for option in brief.pop("anyOf", []) if option != {"type": "null"}]
     if len(options) == 1:
-        return {**schema, **options[0]}
-    return {**schema, "anyOf": options} if options else schema
+        return brief | brief_schema(options[0])
+    if options:
+        brief["anyOf"] = [brief_schema(option) for option in options]
+    if isinstance(brief.get("items"), dict):
+        brief["items"] = brief_schema(brief["items"])
+    return brief
 
 
 def reply(view: View) -> CallToolResult:
@@ -193,7 +208,7 @@ class GuidanceView(View):
 
 
 class JobView(View):
-    """Result of ``compile_and_verify``, ``benchmark``, ``get_result`` and ``cancel_job``.
+    """Result of ``compile_and_verify``, ``benchmark`` and ``get_result``.
 
     ``verdict`` is the guard's word once ``state`` is ``done``, and ``PENDING`` before.
     """
@@ -219,6 +234,14 @@ class JobView(View):
     phase: str | None = None
     elapsed_s: float | None = None
     guidance: GuidanceView | None = None
+    next: str
+
+
+class CancelView(View):
+    """Result of ``cancel_job``. ``state`` stays ``done`` when the job had ended before."""
+
+    state: str
+    job_id: str
     next: str
 
 
