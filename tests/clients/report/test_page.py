@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from kernelarc.clients.report import (
     ReportData,
     WorkloadFacts,
     build_report,
+    page,
 )
 
 ATTACK = "</script><img src=x onerror=alert(1)>\"'<!--<script>{{ 7 * 7 }}\u202e"
@@ -92,19 +94,19 @@ def test_what_was_not_measured_is_not_shown(data):
             ),
         }
     )
-    page = Page(build_report(unmeasured))
-    assert "Environment" not in page.text
-    assert "Isolation" not in page.text
-    assert "roofline" not in page.text.replace("Of roofline", "")
-    assert not [a for tag, a in page.elements if a.get("class") == "plot"]
-    assert "None" not in page.text
-    assert "nan" not in page.text
+    shown = Page(build_report(unmeasured))
+    assert "Environment" not in shown.text
+    assert "Isolation" not in shown.text
+    assert "roofline" not in shown.text.replace("Of roofline", "")
+    assert not [a for tag, a in shown.elements if a.get("class") == "plot"]
+    assert "None" not in shown.text
+    assert "nan" not in shown.text
 
 
 def test_every_plot_and_table_says_what_it_shows(data):
-    page = Page(build_report(data))
-    assert page.count("table") == page.count("caption") == 8
-    assert page.count("figure") == page.count("figcaption") == 6
+    shown = Page(build_report(data))
+    assert shown.count("table") == shown.count("caption") == 8
+    assert shown.count("figure") == shown.count("figcaption") == 6
 
 
 def test_attacks_in_every_text_stay_text(data):
@@ -115,6 +117,12 @@ def test_attacks_in_every_text_stay_text(data):
     assert "<img src=x onerror=alert(1)>" in hostile.text
     assert "{{ 7 * 7 }}" in hostile.text
     assert "\u202e" not in hostile.text
+
+
+def test_a_figure_cannot_end_the_element_that_holds_it():
+    text = str(page._json({"name": "</script><!--<script>"}))
+    assert not set("<>") & set(text)
+    assert json.loads(text) == {"name": "</script><!--<script>"}
 
 
 def test_nothing_is_fetched_from_anywhere(data):
@@ -149,11 +157,11 @@ def test_texts_are_cut_to_the_length_of_an_insight(data):
     wordy = InsightFacts(
         time=data.run.started, agent="a", kind="success", text="x" * 5000, verified=False
     )
-    page = build_report(
+    document = build_report(
         data.model_copy(update={"problems": (ProblemFacts(name="p", title="", insights=(wordy,)),)})
     )
-    assert "x" * 1999 + "…" in page
-    assert "x" * 2000 not in page
+    assert "x" * 1999 + "…" in document
+    assert "x" * 2000 not in document
 
 
 @pytest.mark.slow
