@@ -60,11 +60,14 @@ def service_order(waiting: Iterable[Waiting]) -> list[int]:
 
 
 class Origin(NamedTuple):
-    """Row numbers of who asked for a job and on which version of the problem."""
+    """Who asked for a job, and what it is about; row numbers."""
 
     agent_id: int
     run_id: int | None
     problem_id: int
+    kind: JobKind
+    problem: str
+    solution_id: str
 
 
 class JobQueue:
@@ -94,8 +97,9 @@ class JobQueue:
         """Ask for a job, once.
 
         An equal job (kind, problem version, solution, device, guard key, params; whoever asked)
-        that is unfinished, or done with a decision, is returned instead of a second one. Jobs
-        that failed, were cancelled or decided nothing do not stand in the way of another.
+        that is unfinished, done with a decision, or given up for its interruptions, is returned
+        instead of a second one. Jobs that failed otherwise, were cancelled or decided nothing do
+        not stand in the way of another.
 
         Args:
             kind: What to do.
@@ -127,6 +131,7 @@ class JobQueue:
                 "problem": content["problem_id"],
                 "solution": content["solution_id"],
                 "force": force,
+                "max_interruptions": MAX_INTERRUPTIONS,
             }
             equal = db.execute(queries.EQUAL_JOB, wanted).fetchone()
             if equal:
@@ -256,7 +261,7 @@ def require_running(db: Database, instance: Instance, job_id: str) -> int:
 
 
 def job_origin(db: Database, row_id: int) -> Origin:
-    """Who asked for an existing job, inside an open transaction."""
+    """Who asked for an existing job and for what, inside an open transaction."""
     return Origin(*db.execute(queries.JOB_ORIGIN, {"id": row_id}).fetchone())
 
 

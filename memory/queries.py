@@ -92,11 +92,12 @@ LEFT JOIN submissions s ON s.id = (
 """
 
 PROMOTABLE = """
-SELECT b.outcome, b.solution_id, b.problem_id, b.device_name, EXISTS (
-    SELECT 1 FROM verdicts v
-    WHERE v.solution_id = b.solution_id AND v.problem_id = b.problem_id
-        AND v.guard_version = b.guard_version AND v.environment_key = b.environment_key
-        AND v.status = 'PASSED') AS verified,
+SELECT b.outcome, b.solution_id, b.problem_id, b.device_name,
+    coalesce((
+        SELECT v.status FROM verdicts v
+        WHERE v.solution_id = b.solution_id AND v.problem_id = b.problem_id
+            AND v.guard_version = b.guard_version AND v.environment_key = b.environment_key
+        ORDER BY v.id DESC LIMIT 1), '') = 'PASSED' AS verified,
     EXISTS (SELECT 1 FROM promotions m WHERE m.benchmark_id = b.id) AS used
 FROM benchmarks b WHERE b.id = :benchmark
 """
@@ -109,7 +110,10 @@ JOIN solutions o ON o.id = b.solution_id
 LEFT JOIN submissions s ON s.id = (
     SELECT min(f.id) FROM submissions f
     WHERE f.solution_id = b.solution_id AND f.problem_id = b.problem_id)
-WHERE b.solution_id IS NOT :leader AND b.outcome != 'REJECTED' AND b.id IN (
+WHERE b.solution_id IS NOT :leader AND b.outcome != 'REJECTED' AND (
+    SELECT v.status FROM verdicts v
+    WHERE v.solution_id = b.solution_id AND v.problem_id = b.problem_id
+    ORDER BY v.id DESC LIMIT 1) = 'PASSED' AND b.id IN (
     SELECT max(id) FROM benchmarks
     WHERE problem_id = :problem AND device_name = :device AND outcome != 'INCONCLUSIVE'
     GROUP BY solution_id)
@@ -236,7 +240,9 @@ EQUAL_JOB = """
 SELECT id FROM jobs
 WHERE solution_id = :solution AND problem_id = :problem AND kind = :kind AND device = :device
     AND guard_key = :guard_key AND params = :params
-    AND (state IN ('queued', 'running') OR state = 'done' AND NOT repeatable AND NOT :force)
+    AND (state IN ('queued', 'running') OR NOT :force AND (
+        state = 'done' AND NOT repeatable
+        OR state = 'failed' AND interruptions >= :max_interruptions))
 ORDER BY id DESC LIMIT 1
 """
 
@@ -266,8 +272,9 @@ WHERE id = :id
 """
 
 JOB_ORIGIN = """
-SELECT a.id AS agent_id, a.run_id, j.problem_id
-FROM jobs j JOIN agents a ON a.id = j.agent_id WHERE j.id = :id
+SELECT a.id AS agent_id, a.run_id, j.problem_id, j.kind, p.name AS problem, j.solution_id
+FROM jobs j JOIN agents a ON a.id = j.agent_id JOIN problems p ON p.id = j.problem_id
+WHERE j.id = :id
 """
 
 OWNER = "SELECT instance_id FROM jobs WHERE id = :id"

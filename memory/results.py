@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from kernelarc.guard.errors import UnknownId
+from kernelarc.guard.errors import BoardError, UnknownId
 from kernelarc.guard.schema import BenchmarkOutcome, BenchmarkResult, Verdict
 from kernelarc.memory import queries
 from kernelarc.memory.catalogue import current_problem, full_id
@@ -16,9 +16,9 @@ from kernelarc.memory.connection import Store, insert
 from kernelarc.memory.evidence import reverify_citing
 from kernelarc.memory.ids import Prefix, number, short
 from kernelarc.memory.instances import Instance
-from kernelarc.memory.jobs import complete, job_origin, require_running
+from kernelarc.memory.jobs import Origin, complete, job_origin, require_running
 from kernelarc.memory.leaders import promote
-from kernelarc.memory.rows import FinishedBenchmark, StoredBenchmark, StoredVerdict
+from kernelarc.memory.rows import FinishedBenchmark, JobKind, StoredBenchmark, StoredVerdict
 from kernelarc.memory.runs import append_event
 
 
@@ -74,12 +74,13 @@ class Results:
 
         Raises:
             JobCancelled: The job was withdrawn; nothing was stored.
-            BoardError: ``instance`` does not run that job.
+            BoardError: ``instance`` does not run that job, or the job asked something else.
         """
         now = self._clock()
         with self._store.write() as db:
             job = require_running(db, instance, job_id)
             origin = job_origin(db, job)
+            _require_answer(origin, JobKind.VERIFY, verdict)
             row_id = _store_verdict(db, verdict, origin.problem_id, now)
             reverify_citing(db, verdict.solution_id)
             complete(db, job, row_id, now, repeatable=False)
@@ -113,13 +114,14 @@ class Results:
 
         Raises:
             JobCancelled: The job was withdrawn; nothing was stored.
-            BoardError: ``instance`` does not run that job.
+            BoardError: ``instance`` does not run that job, or the job asked something else.
             NotVerified: ``PROMOTED``, but this guard has no passed verdict on the solution.
         """
         now = self._clock()
         with self._store.write() as db:
             job = require_running(db, instance, job_id)
             origin = job_origin(db, job)
+            _require_answer(origin, JobKind.BENCHMARK, result)
             row_id = _store_benchmark(db, result, origin.problem_id, device_name, now)
             promotion, moved = None, False
             if result.outcome is BenchmarkOutcome.PROMOTED:
@@ -153,6 +155,16 @@ def _subject(db: Database, problem: str, solution_id: str) -> dict[str, Any]:
         "problem": current_problem(db, problem)["id"],
         "solution": full_id(db, solution_id),
     }
+
+
+def _require_answer(origin: Origin, kind: JobKind, record: Verdict | BenchmarkResult) -> None:
+    """A result may only end the job that asked for it."""
+    asked = (origin.kind, origin.problem, origin.solution_id)
+    if asked != (kind, record.problem, record.solution_id):
+        raise BoardError(
+            f"the job asked to {origin.kind} {origin.solution_id[:8]} for {origin.problem!r}; a "
+            f"{kind} result on {record.solution_id[:8]} for {record.problem!r} cannot end it."
+        )
 
 
 def _store_verdict(db: Database, verdict: Verdict, problem_id: int, now: float) -> int:

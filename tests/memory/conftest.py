@@ -95,6 +95,9 @@ def make_benchmark(problem, solution_id, outcome, *, leader, speedup=1.1, latenc
 class Scene:
     """An archive with a registered problem, an agent and a worker instance."""
 
+    verdict_record = staticmethod(make_verdict)
+    benchmark_record = staticmethod(make_benchmark)
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.ticks = itertools.count(1)
@@ -183,6 +186,11 @@ class Scene:
     def close(self):
         self.instance.close()
         self.archive.close()
+
+
+@pytest.fixture(scope="session")
+def benchmark_record():
+    return make_benchmark
 
 
 @pytest.fixture

@@ -47,7 +47,11 @@ def test_equal_solutions_and_texts_are_stored_once(scene):
     one = scene.solution("void run() {}")
     assert scene.solution("void run() {}") == one
     row = scene.archive.catalogue.solution_row(one)
-    assert (row.language, row.entry_point, list(row.sources)) == ("cpp", "main.cpp::run", ["main.cpp"])
+    assert (row.language, row.entry_point, list(row.sources)) == (
+        "cpp",
+        "main.cpp::run",
+        ["main.cpp"],
+    )
     assert scene.archive.catalogue.source(row.sources["main.cpp"]) == "void run() {}"
 
 
@@ -57,7 +61,9 @@ def test_a_solution_is_found_by_a_prefix_of_eight_digits_in_either_case(scene):
     assert scene.archive.catalogue.resolve_solution(f" {identity} ") == identity
 
 
-@pytest.mark.parametrize("text", ["", "abc", "0" * 7, "g" * 8, "0" * 33, "j_1", "%%%%%%%%", "0" * 8])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "0" * 7, "g" * 8, "0" * 33, "j_1", "%%%%%%%%", "0" * 8]
+)
 def test_what_is_no_prefix_of_a_stored_id_is_unknown(scene, text):
     with pytest.raises(UnknownId, match="unknown solution"):
         scene.archive.catalogue.resolve_solution(text)
@@ -139,7 +145,7 @@ def test_lineage_follows_parents_to_the_roots_and_survives_cycles(scene):
     scene.submit(tip, parents=[middle, root])
     scene.promoted(middle)
     steps = scene.archive.leaders.lineage("rmsnorm", tip)
-    assert [(s.solution_id, s.depth) for s in steps][0] == (tip, 0)
+    assert (steps[0].solution_id, steps[0].depth) == (tip, 0)
     assert {s.solution_id: s.depth for s in steps} == {tip: 0, root: 1, middle: 1}
     by_id = {s.solution_id: s for s in steps}
     assert set(by_id[tip].parents) == {middle, root}
@@ -156,7 +162,9 @@ def test_lineage_of_many_generations_with_two_parents_each_stays_small(scene):
     assert len(scene.archive.leaders.lineage("rmsnorm", line[-1])) == 60
 
 
-@pytest.mark.parametrize("text", ["", "j", "j_", "_1", "k_1", "j_x", "j_-1", "j_¹", "j_" + "9" * 40])
+@pytest.mark.parametrize(
+    "text", ["", "j", "j_", "_1", "k_1", "j_x", "j_-1", "j_¹", "j_" + "9" * 40]
+)
 def test_malformed_ids_are_unknown_and_say_what_they_look_like(scene, text):
     with pytest.raises(UnknownId, match="look like j_12"):
         scene.archive.jobs.job(text)
