@@ -1,0 +1,60 @@
+"""Output and exit codes of all commands.
+
+0 ok, 1 the candidate was rejected, 2 bad input, 3 the guard or device is unavailable. Errors go to
+stderr as text, or to stdout as ``{"error": ..., "kind": ...}`` with ``--json``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kernelarc.guard.errors import KernelArcError, RequestError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OK = 0
+REJECTED = 1
+BAD_INPUT = 2
+UNAVAILABLE = 3
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A terminal to write to; plain text where it is not a terminal."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def print_json(document: Any) -> None:  # noqa: ANN401 - any JSON document
+    """Print one JSON document on stdout."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@contextlib.contextmanager
+def reported(*, as_json: bool = False) -> Iterator[None]:
+    """Turn the package's errors into a message and an exit code; unwraps exception groups."""
+    try:
+        yield
+    except* KernelArcError as group:
+        error = _first(group)
+        if as_json:
+            print_json({"error": str(error), "kind": type(error).__name__})
+        else:
+            # Not through rich: an error may quote a candidate's text.
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        code = BAD_INPUT if isinstance(error, RequestError) else UNAVAILABLE
+        raise typer.Exit(code) from None
+
+
+def _first(group: BaseExceptionGroup[KernelArcError]) -> KernelArcError:
+    inner = group.exceptions[0]
+    while isinstance(inner, BaseExceptionGroup):
+        inner = inner.exceptions[0]
+    return inner

@@ -1,0 +1,247 @@
+"""``kernelarc report``: the page of a run, from the archive."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelarc._version import __version__
+from kernelarc.cli.output import console, print_json, reported
+from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, database_file
+
+if TYPE_CHECKING:
+    from kernelarc.clients.report import ProblemFacts, ReportData
+    from kernelarc.guard.schema import BenchmarkResult, Problem
+    from kernelarc.memory.archive import Archive
+    from kernelarc.memory.rows import Attempt, Promotion, RunReport
+
+
+def report(
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Id of a run; default: the latest.")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the page.")] = Path(
+        "kernelarc-report.html"
+    ),
+    database: DatabaseOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the report of a run: one HTML file with plots, which needs no network."""
+    from kernelarc.clients.report import summarise
+    from kernelarc.guard.errors import RequestError
+    from kernelarc.memory.archive import open_archive
+
+    with reported(as_json=as_json), open_archive(database_file(database, home)) as archive:
+        if run_id is None:
+            runs = archive.runs.runs()
+            if not runs:
+                raise RequestError("there is no run yet; start one with `kernelarc run PROBLEM`.")
+            run_id = runs[0].id
+        path, data = write_report(archive, run_id, output)
+        run = archive.runs.run(run_id)
+        if as_json:
+            print_json(outcome_document(data, run.state.value, run.reason, path))
+        else:
+            console().print(summarise(data))
+            console().print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def write_report(archive: Archive, run_id: str, path: Path) -> tuple[Path, ReportData]:
+    """Write the page of a run atomically; returns its absolute path and what it shows."""
+    from kernelarc.clients.report import build_report
+
+    data = report_data(archive, run_id)
+    target = path.expanduser().absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.write_text(build_report(data), "utf-8")
+    temporary.replace(target)
+    return target, data
+
+
+def outcome_document(data: ReportData, state: str, reason: str, path: Path) -> dict[str, Any]:
+    """A run as one JSON object."""
+    return {
+        "run": data.run.run_id,
+        "state": state,
+        "reason": reason,
+        "report": str(path),
+        "problems": [_problem_document(problem) for problem in data.problems],
+    }
+
+
+def _problem_document(problem: ProblemFacts) -> dict[str, Any]:
+    leader = problem.leader
+    speedup = leader and leader.over_reference
+    return {
+        "problem": problem.name,
+        "attempts": len(problem.attempts),
+        "promotions": len(problem.promotions),
+        "rejected": problem.rejects,
+        "roofline_share": problem.roofline_share,
+        "leader": leader
+        and {
+            "solution_id": leader.solution_id,
+            "agent": leader.agent,
+            "strategy": leader.strategy,
+            "speedup_over_reference": speedup and speedup.model_dump(),
+        },
+    }
+
+
+def report_data(archive: Archive, run_id: str) -> ReportData:
+    """Collect a run from the archive."""
+    from kernelarc.clients.report import AgentFacts, ReportData, RunFacts
+
+    found = archive.reports.run_report(run_id)
+    problems = tuple(_problem(archive, found, name) for name in found.run.spec["problems"])
+    cap = found.run.spec.get("board", {}).get("cap")
+    verdicts = [
+        stored.verdict
+        for attempt in found.attempts
+        if (stored := archive.results.latest_verdict(attempt.problem, attempt.solution_id))
+    ]
+    order = {"none": 0, "reduced": 1, "full": 2}
+    return ReportData(
+        run=RunFacts(
+            run_id=run_id,
+            state=found.run.state.value,
+            reason=found.run.reason,
+            started=_moment(found.run.started_at),
+            ended=_moment(found.run.ended_at) if found.run.ended_at else None,
+            device=found.run.spec["device"],
+            version=__version__,
+            board="shared, unlimited" if cap is None else f"at most {cap} insights per read",
+        ),
+        agents=tuple(
+            AgentFacts(
+                name=agent.name,
+                kind=agent.kind,
+                strategy=next(
+                    (a.strategy for a in found.attempts if a.agent == agent.id),
+                    agent.strategy or "",
+                ),
+                state=agent.state.value,
+            )
+            for agent in found.agents
+        ),
+        problems=problems,
+        isolation=min((v.isolation for v in verdicts), key=lambda i: order[i.level], default=None),
+    )
+
+
+def _problem(archive: Archive, found: RunReport, name: str) -> ProblemFacts:
+    from kernelarc.clients.report import InsightFacts, ProblemFacts
+    from kernelarc.guard import problems
+
+    problem = problems.get(name)
+    attempts = [a for a in found.attempts if a.problem == name]
+    promotions = [p for p in found.promotions if p.problem == name]
+    numbers: dict[str, int] = {}
+    for number, attempt in enumerate(attempts, start=1):
+        numbers.setdefault(attempt.solution_id, number)
+    names = {agent.id: agent.name for agent in found.agents}
+    return ProblemFacts(
+        name=name,
+        title=problem.contract.title,
+        workloads=_workloads(archive, problem, promotions, found.run.spec["device"]),
+        attempts=tuple(_attempt(archive, a, i) for i, a in enumerate(attempts, start=1)),
+        promotions=tuple(_promotion(archive, p, numbers, names) for p in promotions),
+        insights=tuple(
+            InsightFacts(
+                time=_moment(i.created_at),
+                agent=i.agent_name,
+                kind=i.kind.value,
+                strategy=i.strategy,
+                text=i.text,
+                verified=i.verified,
+            )
+            for i in found.insights
+            if i.problem == name
+        ),
+    )
+
+
+def _attempt(archive: Archive, attempt: Attempt, sequence: int) -> Any:  # noqa: ANN401
+    from kernelarc.clients.report import AttemptFacts, Speedup
+
+    benchmark = archive.results.latest_benchmark(attempt.problem, attempt.solution_id)
+    verdict = archive.results.latest_verdict(attempt.problem, attempt.solution_id)
+    result = benchmark.result if benchmark else None
+    status = attempt.status
+    if result is not None and result.status.value != "PASSED":
+        status = result.status
+    return AttemptFacts(
+        sequence=sequence,
+        time=_moment(attempt.created_at),
+        agent=attempt.agent_name,
+        strategy=attempt.strategy,
+        solution_id=attempt.solution_id,
+        status=status,
+        outcome=attempt.outcome,
+        message=result.reason if result else (verdict.verdict.message if verdict else ""),
+        speedup=Speedup.of(result.speedup) if result and result.speedup else None,
+        latency_us=attempt.latency_us,
+    )
+
+
+def _promotion(
+    archive: Archive, promotion: Promotion, numbers: dict[str, int], names: dict[str, str]
+) -> Any:  # noqa: ANN401
+    from kernelarc.clients.report import PromotionFacts, Speedup
+
+    result = archive.results.benchmark(promotion.benchmark_id).result
+    over = result.speedup_over_reference
+    return PromotionFacts(
+        attempt=numbers[promotion.solution_id],
+        time=_moment(promotion.created_at),
+        agent=names.get(promotion.agent or "", promotion.agent or ""),
+        strategy=promotion.strategy or "",
+        solution_id=promotion.solution_id,
+        over_reference=Speedup.of(over) if over else None,
+        over_previous=Speedup.of(result.speedup) if result.speedup else None,
+    )
+
+
+def _workloads(
+    archive: Archive, problem: Problem, promotions: list[Promotion], device: str
+) -> tuple[Any, ...]:
+    """Latencies of the last leader; the reference's only where it was the opponent."""
+    from kernelarc.clients.report import WorkloadFacts
+
+    if not promotions:
+        return ()
+    last = archive.results.benchmark(promotions[-1].benchmark_id).result
+    first = archive.results.benchmark(promotions[0].benchmark_id).result
+    reference = _reference_latencies(problem, first)
+    facts = []
+    for workload in problem.ranked(device):
+        measured = last.performance.get(workload.uuid)
+        axes = ", ".join(f"{k}={v}" for k, v in workload.axes.items())
+        facts.append(
+            WorkloadFacts(
+                label=axes,
+                reference_us=reference.get(workload.uuid),
+                leader_us=measured.latency_us if measured else None,
+                floor_us=measured.floor_us if measured else None,
+                bound=measured.bound if measured else None,
+            )
+        )
+    return tuple(facts)
+
+
+def _reference_latencies(problem: Problem, first: BenchmarkResult) -> dict[str, float]:
+    from kernelarc.guard.schema import reference_solution, solution_id
+
+    if first.leader_id != solution_id(reference_solution(problem)):
+        return {}
+    return {uuid: p.leader_latency_us for uuid, p in first.performance.items()}
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,116 @@
+"""``kernelarc stdio`` and the orchestrator's ``serve-socket``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelarc.cli.output import reported
+from kernelarc.cli.settings import (
+    DatabaseOption,
+    DeviceOption,
+    HomeOption,
+    IsolationOption,
+    checked_device,
+    checked_isolation,
+    database_file,
+    home_folder,
+)
+
+if TYPE_CHECKING:
+    from kernelarc.server.settings import ServerSettings
+
+BoardCapOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="How many insights of a problem an agent may see; default: all."),
+]
+
+
+def stdio(
+    database: DatabaseOption = None,
+    home: HomeOption = None,
+    device: DeviceOption = "cpu",
+    isolation: IsolationOption = "reduced",
+    board_cap: BoardCapOption = None,
+) -> None:
+    """Serve MCP on standard input and output, for one client that starts this command.
+
+    Put it into your client's configuration with `kernelarc install CLIENT --write`.
+    """
+    import anyio
+
+    from kernelarc.server.stdio import serve_stdio
+
+    with reported():
+        settings = _settings(database, home, device, isolation, board_cap, {})
+        anyio.run(serve_stdio, settings)
+
+
+def serve_socket(
+    socket: Annotated[Path, typer.Option()],
+    database: DatabaseOption = None,
+    home: HomeOption = None,
+    device: DeviceOption = "cpu",
+    isolation: IsolationOption = "reduced",
+    board_cap: BoardCapOption = None,
+    plateau: Annotated[str, typer.Option(help="Overrides of the plateau policy, JSON.")] = "{}",
+) -> None:
+    """Serve MCP on a Unix socket until standard input ends: the server of one orchestrator."""
+    import anyio
+
+    with reported():
+        settings = _settings(database, home, device, isolation, board_cap, json.loads(plateau))
+        anyio.run(_serve_socket, settings, socket)
+
+
+async def _serve_socket(settings: ServerSettings, socket: Path) -> None:
+    import anyio
+
+    from kernelarc.server.local import serve_local
+
+    stop = anyio.Event()
+
+    async def watch_parent() -> None:
+        # The orchestrator holds the other end: it ends however the orchestrator ends.
+        read = partial(os.read, sys.stdin.fileno(), 4096)
+        while await anyio.to_thread.run_sync(read, abandon_on_cancel=True):
+            pass
+        stop.set()
+
+    def ready() -> None:
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_parent)
+        await serve_local(settings, socket, ready=ready, stop=stop)
+        tasks.cancel_scope.cancel()
+
+
+def _settings(
+    database: Path | None,
+    home: Path | None,
+    device: str,
+    isolation: str,
+    board_cap: int | None,
+    plateau: dict[str, float],
+) -> ServerSettings:
+    from dataclasses import replace
+
+    from kernelarc.server.settings import ServerSettings
+    from kernelarc.strategies.plateau import DEFAULT_POLICY
+
+    return ServerSettings(
+        database=database_file(database, home),
+        home=home_folder(home),
+        device=checked_device(device),
+        isolation=checked_isolation(isolation),
+        board_cap=board_cap,
+        plateau=replace(DEFAULT_POLICY, **plateau),  # type: ignore[arg-type]
+    )

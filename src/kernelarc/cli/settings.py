@@ -1,0 +1,96 @@
+"""Where things are: one documented precedence, option > environment variable > default."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from kernelarc.guard.errors import RequestError
+
+IsolationLevel = Literal["full", "reduced", "none"]
+
+DatabaseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--db",
+        envvar="KERNELARC_DB",
+        help="Database file. Default: kernelarc.db in the home folder.",
+        show_default=False,
+    ),
+]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        envvar="KERNELARC_HOME",
+        help="Folder of the guard's key, runs and database. Default: the user's data folder.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and no more.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="Device to judge on: cpu.")]
+IsolationOption = Annotated[
+    str,
+    typer.Option(
+        "--isolation",
+        envvar="KERNELARC_ISOLATION",
+        help="Least sandbox level: full, reduced or none. Below it nothing is judged.",
+    ),
+]
+
+DEVICES = ("cpu",)
+LEVELS: tuple[IsolationLevel, ...] = ("full", "reduced", "none")
+
+
+def home_folder(home: Path | None) -> Path:
+    """The home folder, created with access for its owner only."""
+    if home is None:
+        from platformdirs import user_data_path
+
+        home = user_data_path("kernelarc", appauthor=False)
+    folder = home.expanduser().absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(
+            f"the home folder {folder} cannot be made ({error.strerror}); choose another with "
+            "--home or KERNELARC_HOME."
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise RequestError(f"the home folder {folder} is not writable; choose another with --home.")
+    return folder
+
+
+def database_file(database: Path | None, home: Path | None) -> Path:
+    """The database file; it need not exist."""
+    if database is not None:
+        return database.expanduser().absolute()
+    return home_folder(home) / "kernelarc.db"
+
+
+def checked_device(device: str) -> str:
+    """A device that this version can judge on.
+
+    Raises:
+        RequestError: any other; the text lists them.
+    """
+    if device not in DEVICES:
+        raise RequestError(
+            f"device {device!r} is not available in this version; available: {', '.join(DEVICES)}."
+        )
+    return device
+
+
+def checked_isolation(level: str) -> IsolationLevel:
+    """A sandbox level.
+
+    Raises:
+        RequestError: there is no such level.
+    """
+    for known in LEVELS:
+        if level == known:
+            return known
+    raise RequestError(f"isolation level {level!r} does not exist; levels: {', '.join(LEVELS)}.")
