@@ -15,7 +15,9 @@ MAX_ERRORS_SHOWN = 5
 class DatasetModel(BaseModel):
     """Base of what is read from a dataset: unknown keys are kept, reported and written back."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="allow", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object that this model was read from: no default added, no key lost."""
@@ -23,13 +25,10 @@ class DatasetModel(BaseModel):
 
     def warnings(self) -> list[str]:
         """One sentence for every key that the schema does not know, at any depth."""
-        return [self._unknown_key(owner, where, key) for owner, where, key in _extras(self, "")]
-
-    @staticmethod
-    def _unknown_key(owner: DatasetModel, where: str, key: str) -> str:
-        return owner.unknown_key_text.get(key, "unknown key {key!r}, ignored").format(
-            key=f"{where}{key}"
-        )
+        return [
+            owner.unknown_key_text.get(key, "unknown key {key!r}, ignored").format(key=where + key)
+            for owner, where, key in _extras(self, "")
+        ]
 
     unknown_key_text: ClassVar[Mapping[str, str]] = {}
     """Words for unknown keys that are known mistakes; ``{key!r}`` is the key's path."""
@@ -50,7 +49,9 @@ def _extras(value: object, where: str) -> Iterator[tuple[DatasetModel, str, str]
 class StrictModel(BaseModel):
     """Base of what an author writes for us: an unknown key is an error that names the allowed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod
