@@ -113,20 +113,17 @@ def readable_rules(readable: Iterable[Path], hidden: Iterable[Path]) -> Iterator
 
 
 def _around(path: Path, hidden: list[Path]) -> Iterator[tuple[Path, int]]:
-    inside = [h for h in hidden if h.is_relative_to(path)]
-    if path in inside or any(path.is_relative_to(h) for h in hidden):
+    if any(path.is_relative_to(h) for h in hidden):
         return
-    if not inside:
+    if not any(h.is_relative_to(path) for h in hidden):
         yield path, READ
         return
     # Imports list a package's parent folder; names below it may be seen, contents may not.
     yield path, READ_DIR
     try:
-        children = sorted(os.scandir(path), key=lambda entry: entry.name)
+        children = sorted(entry.path for entry in os.scandir(path) if not entry.is_symlink())
     except OSError:
         return
+    # A link needs no rule: what it leads to is granted under its own name, or not at all.
     for child in children:
-        if not child.is_symlink():
-            yield from _around(Path(child.path), inside)
-        elif not any(Path(os.path.realpath(child.path)).is_relative_to(h) for h in hidden):
-            yield Path(child.path), READ
+        yield from _around(Path(child), hidden)

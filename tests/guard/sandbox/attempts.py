@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import ctypes
 import ctypes.util
 import errno
@@ -17,8 +16,8 @@ from pathlib import Path
 from kernelarc.guard.sandbox import kernel
 
 
-def exit_with(code):
-    os._exit(code)
+def exit_with(value):
+    os._exit(value)
 
 
 def raise_error():
@@ -204,8 +203,7 @@ def multiply(threads):
 
 
 def use_data(size):
-    data = array.array("b", bytes(size))
-    return len(data)
+    return len(bytearray(size))
 
 
 def hold():

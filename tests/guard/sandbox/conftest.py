@@ -67,7 +67,7 @@ class Host:
         )
         theirs.close()
 
-    def attempt(self, name, *, walls=None, policy=None, kill=False, code=0, **arguments):
+    def attempt(self, name, /, *, walls=None, policy=None, kill=False, code=0, **arguments):
         request = {
             "attempt": name,
             "walls": None if walls is None else sorted(walls),
