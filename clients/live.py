@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 
-import anyio
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -18,8 +18,8 @@ from kernelarc.clients.run_record import Observer, RunEvent
 from kernelarc.clients.run_view import AgentView, ProblemView, RunView
 from kernelarc.clients.text import plain, safe, speedup_text
 
-FRAME_S = 0.5
-"""Time between two pictures: the clock in them is in seconds."""
+FRAMES_PER_S = 2
+"""Pictures a second: the clock in them is in seconds."""
 
 _GOOD = frozenset({"PASSED", "PROMOTED"})
 _NEUTRAL = frozenset({"BACKUP", "TIE", "INCONCLUSIVE"})
@@ -49,32 +49,26 @@ async def live_view(console: Console, *, clock: Clock = time.monotonic) -> Async
         return
 
     view = RunView()
-    with Live(
-        console=console,
-        auto_refresh=False,
-        get_renderable=lambda: render(view, clock() - begun),
-    ) as live:
+    # Events arrive in the event loop's thread, pictures are drawn in the one of ``Live``: the
+    # lock keeps a picture from being drawn of a view that is half-way through an event.
+    lock = threading.Lock()
+
+    def picture() -> RenderableType:
+        with lock:
+            return render(view, clock() - begun)
+
+    with Live(console=console, refresh_per_second=FRAMES_PER_S, get_renderable=picture) as live:
 
         def observe(event: RunEvent) -> None:
-            view.apply(event)
+            with lock:
+                view.apply(event)
             if event.kind == "stopping":
                 # A second signal kills at once: the terminal must be in order by then.
                 live.stop()
             if not live.is_started:
                 write(event)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(_redraw, live)
-            try:
-                yield observe
-            finally:
-                group.cancel_scope.cancel()
-
-
-async def _redraw(live: Live) -> None:
-    while live.is_started:
-        live.refresh()
-        await anyio.sleep(FRAME_S)
+        yield observe
 
 
 def render(view: RunView, sitting_s: float) -> RenderableType:

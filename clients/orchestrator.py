@@ -91,6 +91,7 @@ async def orchestrate(
         RequestError: the specification does not fit what the server offers.
         ToolFailed: the server does not know a problem.
         GuardUnavailable: the server cannot be reached at the start.
+        BoardError: the recorder could not keep what it was told.
     """
     sitting = _Sitting(run, observe)
     try:
@@ -109,6 +110,9 @@ async def orchestrate(
     except anyio.get_cancelled_exc_class():
         await sitting.end(RunState.INTERRUPTED, "cancelled")
         raise
+    except ExceptionGroup as group:
+        # Agents' exceptions end with their agent: this is the recorder's, which nothing survives.
+        raise _first(group) from group
     return await sitting.end(*sitting.result())
 
 
@@ -306,6 +310,12 @@ def _task_facts(task: Assignment, budget: AttemptBudget) -> dict[str, JsonValue]
 
 def _ended(end: AgentEnd) -> str:
     return f"{end.reason}: {end.text}" if end.text else end.reason
+
+
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _one_line(error: Exception) -> str:

@@ -1,7 +1,6 @@
 import io
 import re
 
-import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,7 +150,6 @@ async def test_on_a_terminal_the_picture_moves_and_stops_before_a_second_signal(
     async with live_view(console) as observe:
         observe(STARTED)
         observe(LEADS)
-        await anyio.wait_all_tasks_blocked()
         observe(RunEvent("", "stopping", {"signal": "SIGINT"}))
         stopped = console.file.getvalue()
         observe(RunEvent("ada", "agent_ended", {"state": "ready", "reason": "interrupted"}))

@@ -9,7 +9,7 @@ from kernelarc.clients.orchestrator import RunHandle, orchestrate
 from kernelarc.clients.run_record import AgentState, RunState
 from kernelarc.clients.run_spec import AgentSpec, Budgets, RunSpec, team
 from kernelarc.clients.session import ServerUnreachable, socket_session
-from kernelarc.guard.errors import RequestError
+from kernelarc.guard.errors import BoardError, RequestError
 
 pytestmark = pytest.mark.anyio
 
@@ -266,3 +266,12 @@ async def test_a_run_without_a_server_says_so(run, recorder, tmp_path, quick):
     with pytest.raises(ServerUnreachable):
         await orchestrate(replace(run, connect=connect), handle_signals=False)
     assert recorder.ended[0] is RunState.FAILED
+
+
+async def test_a_recorder_that_cannot_keep_anything_ends_the_run_with_its_own_error(run, recorder):
+    class Full(type(recorder)):
+        async def agent_state(self, agent, state, *, reason):
+            raise BoardError("the disk is full.")
+
+    with pytest.raises(BoardError, match="the disk is full"):
+        await orchestrate(replace(run, recorder=Full()), handle_signals=False)
