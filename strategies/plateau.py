@@ -192,9 +192,7 @@ def admit(
     if not state.must_pivot:
         return
     if strategy not in state.options:
-        named = f"Strategy {strategy!r}" if strategy else "No strategy"
-        why = f"{named} was named, which is no way out of it."
-        raise PivotRequired(f"{state.reason} {why}", list(state.options))
+        raise PivotRequired(f"{state.reason} {_refusal(strategy, state)}", list(state.options))
     like = nearest(attempts, fingerprint)
     if like is not None and like.similarity >= policy.duplicate_similarity:
         why = (
@@ -202,6 +200,17 @@ def admit(
             f"{like.agent} tried under {like.strategy}."
         )
         raise PivotRequired(f"{state.reason} {why}", list(state.options))
+
+
+def _refusal(strategy: str | None, state: PlateauState) -> str:
+    """Why ``strategy`` is none of the options."""
+    if not strategy:
+        return "You named no strategy."
+    if strategy not in {record.strategy for record in state.tried}:
+        return f"{strategy!r} is no strategy for this problem."
+    if state.exhausted:
+        return f"{strategy!r} is what you are doing already."
+    return f"You have tried {strategy!r} already."
 
 
 def _plateau(

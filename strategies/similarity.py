@@ -3,8 +3,8 @@
 A source is cut into tokens (comments and white space are dropped) and looked at in two views:
 
 * **exact**: the tokens as written. Equal digests mean the same program up to its formatting.
-* **shape**: numbers become one symbol, and the identifiers of each run of tokens are numbered
-  by their first use in that run. Tuning a constant or renaming a variable changes nothing here.
+* **shape**: numbers become one symbol, and each identifier becomes the distance to its previous
+  use in the same run of tokens. Tuning a constant or renaming a variable changes nothing here.
   (Strings keep their words: in these programs they are assembly or device code.) The view keeps
   a winnowed set of hashes of token runs, so that comparing two fingerprints is one set
   intersection.
@@ -28,7 +28,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 SHINGLE = 10
 """Tokens in one run. Unrelated loops share shorter runs; longer ones react to everything."""
@@ -120,8 +120,7 @@ class Fingerprint:
         return cls(exact, frozenset(hashes[:count]), frozenset(hashes[count:]))
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     """``keyword``, ``name``, ``number``, ``string``, ``directive`` or ``sign``."""
     text: str
@@ -208,15 +207,28 @@ def _token(kind: str | None, text: str) -> _Token:
 
 
 def _abstract_runs(tokens: list[_Token]) -> Iterator[str]:
-    """Each run of ``SHINGLE`` tokens (the whole source when it is shorter), abstracted."""
+    """Each run of ``SHINGLE`` tokens (the whole source when it is shorter), abstracted.
+
+    A name becomes the distance to its previous use, or a bare ``$`` where that is not in the run.
+    """
+    texts: list[str] = []
+    distances: list[int] = []
+    last_use: dict[str, int] = {}
+    for index, token in enumerate(tokens):
+        distance = index - last_use.get(token.text, -SHINGLE) if token.kind == "name" else 0
+        if distance:
+            last_use[token.text] = index
+        distances.append(distance)
+        texts.append(f"${distance}" if distance else _abstract(token))
     for start in range(max(1, len(tokens) - SHINGLE + 1)):
-        numbers: dict[str, int] = {}
-        yield " ".join(_abstract(token, numbers) for token in tokens[start : start + SHINGLE])
+        run = slice(start, start + SHINGLE)
+        yield " ".join(
+            "$" if distance > offset else text
+            for offset, (distance, text) in enumerate(zip(distances[run], texts[run], strict=True))
+        )
 
 
-def _abstract(token: _Token, numbers: dict[str, int]) -> str:
-    if token.kind == "name":
-        return f"${numbers.setdefault(token.text, len(numbers))}"
+def _abstract(token: _Token) -> str:
     if token.kind == "number":
         return "0"
     if token.kind in {"directive", "string"}:

@@ -252,9 +252,16 @@ def test_without_a_plateau_an_identical_resubmission_is_admitted():
     stuck(attempts=5).admit("fusing", program(1))
 
 
-@pytest.mark.parametrize("strategy", ["fusing", None, "my-own-idea"])
-def test_at_a_plateau_only_options_are_admitted(strategy):
-    with pytest.raises(PivotRequired) as refusal:
+@pytest.mark.parametrize(
+    ("strategy", "why"),
+    [
+        ("fusing", "You have tried 'fusing' already"),
+        (None, "You named no strategy"),
+        ("my-own-idea", "'my-own-idea' is no strategy for this problem"),
+    ],
+)
+def test_at_a_plateau_only_options_are_admitted(strategy, why):
+    with pytest.raises(PivotRequired, match=why) as refusal:
         stuck().admit(strategy, program(99))
     assert refusal.value.options == ["blocking", "threads", "unrolling"]
     assert "unrolling" in str(refusal.value)
@@ -291,7 +298,7 @@ def test_when_all_is_tried_another_strategy_with_new_code_is_a_way_on():
 
 
 def test_when_all_is_tried_the_current_strategy_is_no_way_on():
-    with pytest.raises(PivotRequired):
+    with pytest.raises(PivotRequired, match="what you are doing already"):
         exhausted().admit("unrolling", program(99))
 
 
