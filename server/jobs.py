@@ -122,7 +122,7 @@ class JobRunner:
                 return job
             if now - last_beat >= HEARTBEAT_S:
                 last_beat = now
-                await beat(round(now - began, 1), f"{job.kind}: {self.phase(job)}")
+                await beat(now - began, f"{job.kind}: {self.phase(job)}")
             with anyio.move_on_after(min(POLL_S, began + wait_s - now)):
                 await news.wait()
 

@@ -31,6 +31,7 @@ from kernelarc.server.services import run_services
 from kernelarc.server.settings import ServerSettings
 from kernelarc.strategies import catalogue
 
+ISOLATION = Isolation(level="full", walls=[])
 REFERENCE = "0" * 32
 """What the scripted guard calls the reference when nobody leads."""
 
@@ -56,6 +57,7 @@ class ScriptedGuard:
     timed: list[tuple[str, str | None]] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     started: anyio.Event = field(default_factory=anyio.Event)
+    death: anyio.Event = field(default_factory=anyio.Event)
     gate: anyio.Event = field(default_factory=anyio.Event)
     while_timing: list = field(default_factory=list)
     """Callables, one for each benchmark, run before its result is returned."""
@@ -74,7 +76,7 @@ class ScriptedGuard:
         )
 
     async def isolation(self):
-        return Isolation(level="full", walls=[])
+        return ISOLATION
 
     async def floors(self, problem):
         floor = Floor(floor_us=10.0, bound="memory", bytes=1, flops=1)
@@ -105,7 +107,7 @@ class ScriptedGuard:
             message="checked" if passed else evaluations[0].message,
             evaluations=evaluations,
             compile=CompileFacts(compiler="g++", log="main.cpp:1: error: scripted"),
-            isolation=await self.isolation(),
+            isolation=ISOLATION,
             environment_key="k0",
         )
 
@@ -119,6 +121,10 @@ class ScriptedGuard:
         await self._obey(solution, progress)
         if self.while_timing:
             self.while_timing.pop(0)()
+        return self.measured(problem, solution, leader_id)
+
+    def measured(self, problem, solution, leader_id):
+        """The record of a benchmark against that leader."""
         outcome = BenchmarkOutcome(self._said(solution, "outcome") or "PROMOTED")
         speedup = Interval(median=1.23456, low=1.2, high=1.3, coverage=0.983, blocks=22)
         decided = outcome not in (BenchmarkOutcome.REJECTED, BenchmarkOutcome.INCONCLUSIVE)
@@ -136,7 +142,7 @@ class ScriptedGuard:
             guard_version=GUARD_VERSION,
             problem=problem.name,
             problem_digest=problem.digest,
-            solution_id=identity,
+            solution_id=solution_id(solution),
             leader_id=leader_id or REFERENCE,
             outcome=outcome,
             status=EvaluationStatus.STALE_OUTPUT if rejected else EvaluationStatus.PASSED,
@@ -144,7 +150,7 @@ class ScriptedGuard:
             speedup=speedup if decided else None,
             speedup_over_reference=speedup if outcome is BenchmarkOutcome.PROMOTED else None,
             performance={workload.uuid: timing for workload in problem.ranked("cpu")},
-            isolation=await self.isolation(),
+            isolation=ISOLATION,
             environment_key="k0",
         )
 
@@ -164,6 +170,7 @@ class ScriptedGuard:
                 await self.gate.wait()
             except anyio.get_cancelled_exc_class():
                 self.killed.append(solution_id(solution))
+                self.death.set()
                 raise
 
     @staticmethod
@@ -210,15 +217,15 @@ def archive(tmp_path):
 
 
 @pytest.fixture
-def serving(tmp_path, archive):
+def serving(tmp_path, archive, guard):
     """``async with serving(...) as services``: a running worker over a scripted guard."""
 
     @contextlib.asynccontextmanager
-    async def serve(guard=None, over=archive, **settings):
+    async def serve(over=archive, **settings):
         async with run_services(
             ServerSettings(database=over.path, home=tmp_path / "home", **settings),
             archive=over,
-            guard=guard or ScriptedGuard(),
+            guard=guard,
             problems=problems,
             catalogue=catalogue.load(),
             local=over.runs.ensure_agent("local"),
@@ -229,13 +236,17 @@ def serving(tmp_path, archive):
 
 
 @pytest.fixture
-def connected(serving):
+def guard():
+    return ScriptedGuard()
+
+
+@pytest.fixture
+def connected(serving, guard):
     """``async with connected(era) as bench``."""
 
     @contextlib.asynccontextmanager
     async def connect(era="auto", **settings):
-        guard = ScriptedGuard()
-        async with serving(guard, **settings) as services:
+        async with serving(**settings) as services:
             server = build_server(services)
             async with Client(server, mode=era) as client:
                 yield Bench(client, guard, services, server)
