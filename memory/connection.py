@@ -68,7 +68,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Database]:
-        """A transaction that sees one unchanging state of the database and may not write."""
+        """A transaction for reading only: it sees one unchanging state of the database."""
         yield from self._transaction("BEGIN")
 
     @contextmanager

@@ -343,7 +343,7 @@ def test_a_job_never_runs_twice_at_once_and_never_gets_lost(new_scene):
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=15,
+            max_examples=10,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

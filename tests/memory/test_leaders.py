@@ -182,7 +182,7 @@ def test_whatever_happens_every_promotion_replaces_the_one_before(new_scene):
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=15,
+            max_examples=8,
             stateful_step_count=15,
             deadline=None,
             suppress_health_check=list(HealthCheck),
