@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 from kernelarc.guard.errors import (
     BoardBusy,
@@ -81,7 +83,7 @@ def prompt_errors(render: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
         try:
             return await render(*args, **kwargs)
         except RequestError as error:
-            raise ValueError(explain(error)) from error
+            raise MCPError(INVALID_PARAMS, explain(error)) from error
 
     return told
 

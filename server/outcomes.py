@@ -95,9 +95,7 @@ def benchmark_view(
         kind="benchmark",
         solution_id=result.solution_id,
         problem=result.problem,
-        message=f"{result.status}: {reason}"
-        if outcome is BenchmarkOutcome.REJECTED
-        else reason,
+        message=f"{result.status}: {reason}" if outcome is BenchmarkOutcome.REJECTED else reason,
         cached=cached or None,
         evidence=stored.id,
         speedup=_speedup(result.speedup) if decided else None,
