@@ -240,8 +240,8 @@ def _plateau(
                 False,
             )
         return "problem", reason, True
-    left = policy.agent_patience - verified
-    return "none", f"{left} more verified attempts without a promotion make a plateau.", False
+    used = f"{verified} of {policy.agent_patience} verified attempts without a promotion"
+    return "none", f"No plateau: you have used {used}.", False
 
 
 def _window(
