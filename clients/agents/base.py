@@ -35,11 +35,15 @@ class Assignment:
     """Name under which the server knows this agent."""
 
 
+StepKind = Literal["started", "resumed", "submitted", "verdict", "benchmark", "insight", "pivot"]
+EndReason = Literal["budget", "exhausted", "near_roofline", "gave_up"]
+
+
 @dataclass(frozen=True)
 class AgentStep:
     """Something an agent did, for the live view and the run's event log."""
 
-    kind: Literal["started", "resumed", "submitted", "verdict", "benchmark", "insight", "pivot"]
+    kind: StepKind
     text: str
     """One line. It may quote tool results and other agents: show it as data."""
     strategy: str = ""
@@ -54,7 +58,7 @@ class AgentStep:
 class AgentEnd:
     """Why an agent stopped."""
 
-    reason: Literal["budget", "exhausted", "near_roofline", "gave_up"]
+    reason: EndReason
     """``exhausted``: nothing is left to try. ``gave_up``: it cannot go on; ``text`` says why."""
     text: str
     attempts: int

@@ -83,15 +83,16 @@ class Space:
         """The strategy's first points, complete."""
         return [self.complete(seed) for seed in self.angles[strategy].seeds]
 
-    def steps(self, strategy: str, point: Point) -> Iterator[Point]:
-        """Points one coordinate away, the longest steps first, each half of the one before."""
+    def steps(self, strategy: str, point: Point) -> Iterator[list[Point]]:
+        """Points one coordinate away: first by the longest strides, then by half, and so on."""
         longest = max(len(p.values) for p in self.parameters)
-        stride = 1
-        while stride * 2 < longest:
-            stride *= 2
+        stride = 1 << max(0, (longest - 1).bit_length() - 1)
         while stride:
-            for parameter in self.parameters:
-                yield from self._along(strategy, point, parameter, stride)
+            yield [
+                moved
+                for parameter in self.parameters
+                for moved in self._along(strategy, point, parameter, stride)
+            ]
             stride //= 2
 
     def _along(
@@ -118,6 +119,11 @@ class Space:
 
 
 _TAIL = re.compile(r"\[params: ([a-z0-9_= ]*)\]")
+
+
+def structure(point: Point) -> str:
+    """The choices that are words, not numbers: points that differ here are different code."""
+    return describe({name: value for name, value in point.items() if isinstance(value, str)})
 
 
 def describe(point: Point) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelarc.guard import problems
 from kernelarc.guard.schema import Problem, Workload
 
 FLAGS = ["-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp"]
@@ -23,7 +22,16 @@ class Bench:
         stem = self.folder / f"kernel{len(list(self.folder.iterdir()))}"
         stem.with_suffix(".cpp").write_text(source)
         done = subprocess.run(
-            ["g++", optimise, *FLAGS, "-Wall", "-Werror", str(stem) + ".cpp", "-o", str(stem) + ".so"],
+            [
+                "g++",
+                optimise,
+                *FLAGS,
+                "-Wall",
+                "-Werror",
+                str(stem) + ".cpp",
+                "-o",
+                str(stem) + ".so",
+            ],
             capture_output=True,
             text=True,
         )
@@ -41,7 +49,9 @@ class Bench:
         expected = scope["run"](*wide)
         expected = expected if isinstance(expected, tuple) else (expected,)
         shapes = problem.output_shapes(workload)
-        outputs = [torch.full(shapes[n], 77).to(dtype_of(s)) for n, s in problem.definition.outputs.items()]
+        outputs = [
+            torch.full(shapes[n], 77).to(dtype_of(s)) for n, s in problem.definition.outputs.items()
+        ]
         call(function, [*inputs, *outputs, *problem.axes(workload).values()])
         found = []
         for name, got, want in zip(shapes, outputs, expected, strict=True):
@@ -74,7 +84,9 @@ def draw(problem: Problem, workload: Workload, scale: float, seed: int):
             places = problem.axes(workload)["P"]
             values.append(torch.randperm(places, generator=generator)[: shape[0]].contiguous())
         elif name == "labels":
-            values.append(torch.randint(-1, problem.axes(workload)["V"], shape, generator=generator))
+            values.append(
+                torch.randint(-1, problem.axes(workload)["V"], shape, generator=generator)
+            )
         else:
             values.append((torch.randn(shape, generator=generator) * scale).to(dtype_of(spec)))
     return values
@@ -92,11 +104,6 @@ def call(function, arguments):
     function(*map(convert, arguments))
 
 
-@pytest.fixture()
+@pytest.fixture
 def bench(tmp_path):
     return Bench(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def builtin_problem():
-    return problems.get
