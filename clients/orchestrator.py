@@ -180,6 +180,8 @@ class _Sitting:
             with anyio.move_on_after(SAVE_S, shield=True):
                 await self._interrupted(name)
             raise
+        except KernelArcError as error:
+            await self._leave(name, AgentState.FAILED, _one_line(error))
         except Exception as error:  # the frame that supervises code of any kind and origin
             logger.exception("agent %s failed", name)
             await self._leave(name, AgentState.FAILED, _one_line(error))

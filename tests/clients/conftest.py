@@ -242,16 +242,19 @@ def connect(script):
 
 
 class Served:
-    """The scripted server on a Unix socket, in a thread: it can be stopped and started again."""
+    """The scripted server in a thread, on a Unix socket or on loopback: it can be stopped and
+    started again."""
 
     def __init__(self, script, socket):
         self.socket = socket
         self._script = script
 
-    def start(self):
+    def start(self, listener=None):
         app = build(self._script).streamable_http_app(
             stateless_http=True,
-            transport_security=TransportSecuritySettings(allowed_hosts=["localhost"]),
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=["localhost", "127.0.0.1:*"]
+            ),
         )
         config = uvicorn.Config(
             app, uds=str(self.socket), log_config=None, access_log=False, lifespan="on"
@@ -264,7 +267,8 @@ class Served:
                 started.set()
 
         self._server = Announcing(config)
-        self._thread = threading.Thread(target=self._server.run)
+        sockets = None if listener is None else [listener]
+        self._thread = threading.Thread(target=self._server.run, args=(sockets,))
         self._thread.start()
         assert started.wait(10)
 

@@ -1,4 +1,5 @@
 import os
+import socket
 import sys
 from functools import partial
 
@@ -10,6 +11,7 @@ from kernelarc.clients.agents.base import ToolFailed
 from kernelarc.clients.session import (
     Patience,
     ServerUnreachable,
+    http_session,
     socket_session,
     stdio_session,
 )
@@ -91,6 +93,17 @@ async def test_a_job_that_never_ends_is_given_up_and_withdrawn(connect, script):
 async def test_the_token_says_who_calls_over_the_socket(served, script, quick):
     async with socket_session(served.socket, "token-ada", patience=quick) as session:
         await session.call("compile_and_verify", problem="rmsnorm", source="plain")
+    assert script.calls == [("ada", "compile_and_verify", "plain")]
+
+
+async def test_a_shared_server_is_reached_by_its_address(served, script, quick):
+    served.stop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        served.start(listener)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        async with http_session(url, "token-ada", patience=quick) as session:
+            await session.call("compile_and_verify", problem="rmsnorm", source="plain")
+        await anyio.to_thread.run_sync(served.stop)
     assert script.calls == [("ada", "compile_and_verify", "plain")]
 
 
