@@ -208,6 +208,15 @@ def test_one_pivot_frees_an_agent_from_the_problem_rule():
     assert history.assess("agent-1", problem_patience=6).must_pivot
 
 
+def test_a_pivot_with_the_attempt_at_which_patience_ran_out_frees_too():
+    history = History()
+    for i in range(5):
+        history.add("fusing", agent=f"agent-{i % 3}")
+    history.add("blocking", agent="agent-0")
+    state = history.assess("agent-0", problem_patience=6)
+    assert (state.scope, state.must_pivot) == ("problem", False)
+
+
 def test_a_promotion_of_anyone_clears_the_problem_rule():
     history = History()
     for i in range(6):
@@ -316,6 +325,17 @@ def test_with_a_single_strategy_new_code_is_a_way_on():
         fingerprint=program(99),
         applicable=["only"],
     )
+    history.add("only", code=program(99))
+    for variant in range(2):
+        history.add("only", code=tuned(99, variant))
+    assert not assess(history.attempts, agent="ada", applicable=["only"]).must_pivot
+
+
+def test_with_a_single_strategy_new_code_starts_patience_anew():
+    history = History()
+    for _ in range(7):
+        history.add("only")
+    assert assess(history.attempts, agent="ada", applicable=["only"]).scope == "none"
 
 
 def test_without_applicable_strategies_nothing_can_be_demanded():
