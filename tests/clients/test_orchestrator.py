@@ -158,8 +158,8 @@ async def test_earlier_sittings_count_towards_the_time(run, script):
 
 
 async def test_an_agent_stuck_in_a_job_is_cut_after_the_grace(run, script, worker, monkeypatch):
-    monkeypatch.setattr("kernelarc.clients.orchestrator.GRACE_S", 0.2)
-    spec = run.spec.model_copy(update={"budgets": Budgets(attempts=5, minutes=0.01)})
+    monkeypatch.setattr("kernelarc.clients.orchestrator.GRACE_S", 1.0)
+    spec = run.spec.model_copy(update={"budgets": Budgets(attempts=5, minutes=0.05)})
     stuck = replace(run, spec=spec, agent=lambda _: worker(body="stuck"))
     outcome = await orchestrate(stuck, handle_signals=False)
     assert outcome.state is RunState.FINISHED
