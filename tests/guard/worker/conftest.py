@@ -6,8 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from kernelarc.guard.schema import Contract, Definition, Problem, Workload
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """On a busy machine threads that wait for each other are slower than one by far."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
 
 MakeProblem = Callable[..., Problem]
 
