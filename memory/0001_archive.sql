@@ -169,7 +169,7 @@ CREATE TABLE jobs (
     CHECK ((state = 'done') = (result_id IS NOT NULL)),
     CHECK ((state = 'failed') = (error IS NOT NULL))
 ) STRICT;
-CREATE INDEX jobs_open ON jobs (device, state, id) WHERE state IN ('queued', 'running');
+CREATE INDEX jobs_by_state ON jobs (state, device, id);
 CREATE INDEX jobs_by_content ON jobs (solution_id, problem_id, kind, id);
 CREATE INDEX jobs_by_turn ON jobs (device, turn);
 CREATE INDEX jobs_by_agent_turn ON jobs (device, agent_id, turn);

@@ -135,7 +135,7 @@ class Board:
 
         With a query: verified first, then by relevance (BM25 over text and strategy, words
         stemmed as English). Insights with all its words are found; if there are none, those
-        with any of them. Relevance is weighed among the newest 20,000 that match.
+        with any of them. Relevance is weighed among the newest 5,000 that match.
 
         Args:
             problem: Name of a registered problem.

@@ -18,8 +18,9 @@ from sqlite_utils import Database
 from kernelarc.guard.errors import RequestError
 from kernelarc.memory import queries
 
-WINDOW = 20_000
-"""Newest matches among which relevance is weighed: about 10 ms."""
+WINDOW = 5_000
+"""Newest matches among which relevance is weighed. Scoring so many takes about 10 ms
+(``benchmarks/board_scale.py``)."""
 
 MAX_WORDS = 32
 """Words of a query that count; the rest is ignored."""
@@ -102,6 +103,18 @@ def newest(db: Database, filters: Filters, cursor: str | None, limit: int) -> Fo
     """A page in the order verified first, then newest first."""
     verified, before = _after_newest(cursor)
     values = filters.values | {"floor": _floor(db, filters), "before": before}
+    rows = list(db.query(newest_sql(filters, verified=verified), values | {"limit": limit + 1}))
+    page = rows[:limit]
+
+    def cursor_after(count: int) -> str:
+        last = page[count - 1]
+        return f"n-{last['verified']}-{last['id']}"
+
+    return Found([row["id"] for row in page], len(rows) > limit, cursor_after)
+
+
+def newest_sql(filters: Filters, *, verified: int) -> str:
+    """The query of ``newest``: from ``:before`` on among the verified (1) or unverified (0)."""
     parts = []
     for part in (0, 1) if verified else (0,):
         bound = ["i.id < :before"] if part == verified else []
@@ -110,15 +123,7 @@ def newest(db: Database, filters: Filters, cursor: str | None, limit: int) -> Fo
             queries.where(queries.BOARD_PART, [scope, *state, *bound, *filters.conditions])
             for scope in filters.scopes
         ]
-    sql = queries.merged(parts, queries.BOARD_PAGE_ORDER)
-    rows = list(db.query(sql, values | {"limit": limit + 1}))
-    page = rows[:limit]
-
-    def cursor_after(count: int) -> str:
-        last = page[count - 1]
-        return f"n-{last['verified']}-{last['id']}"
-
-    return Found([row["id"] for row in page], len(rows) > limit, cursor_after)
+    return queries.merged(parts, queries.BOARD_PAGE_ORDER)
 
 
 def search(

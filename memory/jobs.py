@@ -149,7 +149,7 @@ class JobQueue:
 
     def unfinished(self, *, agent: str | None = None) -> list[Job]:
         """All queued and running jobs, or those that an agent asked for; oldest first."""
-        conditions = ["j.state IN ('queued', 'running')"]
+        conditions = [queries.IS_UNFINISHED]
         if agent is not None:
             conditions.append("j.agent_id = :agent")
         owner = None if agent is None else number(Prefix.AGENT, agent)

@@ -236,6 +236,8 @@ SELECT j.id, j.kind, j.state, p.name AS problem, j.solution_id, j.agent_id, j.de
 FROM jobs j JOIN problems p ON p.id = j.problem_id
 """
 
+IS_UNFINISHED = "j.state IN ('queued', 'running')"
+
 EQUAL_JOB = """
 SELECT id FROM jobs
 WHERE solution_id = :solution AND problem_id = :problem AND kind = :kind AND device = :device
