@@ -1,0 +1,72 @@
+"""Frames from a runner: the only untrusted bytes that the judge reads."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+
+from kernelarc.guard.worker.channel import (
+    FRAME,
+    MAX_JSON_BYTES,
+    Frame,
+    ProtocolViolation,
+    RunnerEvent,
+    pack_frame,
+    recv_json,
+    send_json,
+    socket_pair,
+    unpack_frame,
+)
+
+
+@given(st.sampled_from(RunnerEvent), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_a_frame_survives_the_wire(event, number, elapsed_ns):
+    assert unpack_frame(pack_frame(event, number, elapsed_ns)) == Frame(event, number, elapsed_ns)
+
+
+@given(st.binary(max_size=200))
+def test_any_other_bytes_are_a_violation_and_nothing_worse(data):
+    try:
+        frame = unpack_frame(data)
+    except ProtocolViolation:
+        return
+    assert len(data) == FRAME.size
+    assert pack_frame(*frame) == data
+
+
+@pytest.mark.parametrize("data", [b"", b"PASS", b"\0" * FRAME.size, b"x" * 65536])
+def test_forged_messages_are_violations(data):
+    with pytest.raises(ProtocolViolation):
+        unpack_frame(data)
+
+
+def test_json_travels_with_its_descriptors():
+    left, right = socket_pair()
+    with left, right:
+        read_end, write_end = os.pipe()
+        send_json(left, {"command": 1}, (read_end,))
+        os.close(read_end)
+        message, fds = recv_json(right)
+        os.write(write_end, b"through")
+        os.close(write_end)
+        assert message == {"command": 1}
+        assert os.read(fds[0], 16) == b"through"
+        os.close(fds[0])
+
+
+def test_the_end_of_the_connection_is_none():
+    left, right = socket_pair()
+    left.close()
+    with right:
+        assert recv_json(right) is None
+
+
+def test_an_oversized_message_is_refused_by_the_sender():
+    left, right = socket_pair()
+    with left, right, pytest.raises(ValueError, match="exceeds"):
+        send_json(left, {"text": "x" * MAX_JSON_BYTES})
