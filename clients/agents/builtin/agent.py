@@ -46,7 +46,7 @@ class BuiltinAgent:
         never submitted again.
 
         Raises:
-            ToolFailed: the problem, the board or the own attempts cannot be read.
+            ToolFailed: the problem or the own attempts cannot be read.
         """
         try:
             kernel = kernel_for(assignment.problem)
@@ -176,14 +176,18 @@ class _Search:
         return result
 
     async def _post(self, proposal: Proposal, insight: conclusions.Insight) -> None:
-        await self.toolbox.call(
-            "post_insight",
-            problem=self.assignment.problem,
-            kind=insight.kind,
-            text=insight.text,
-            strategy=proposal.strategy,
-            evidence=list(insight.evidence),
-        )
+        try:
+            await self.toolbox.call(
+                "post_insight",
+                problem=self.assignment.problem,
+                kind=insight.kind,
+                text=insight.text,
+                strategy=proposal.strategy,
+                evidence=list(insight.evidence),
+            )
+        except ToolFailed as failure:
+            await self._report("insight", str(failure), proposal, "", "failed")
+            return
         await self._report("insight", insight.text, proposal)
 
     async def _refused(self, proposal: Proposal, text: str) -> None:
@@ -210,9 +214,13 @@ class _Search:
         self.strange_options = [] if self.options else options
 
     async def _hints(self) -> list[Hint]:
-        board = await self.toolbox.call(
-            "read_board", problem=self.assignment.problem, kind="success", verified_only=True
-        )
+        """What others found; nothing while the board cannot be read."""
+        try:
+            board = await self.toolbox.call(
+                "read_board", problem=self.assignment.problem, kind="success", verified_only=True
+            )
+        except ToolFailed:
+            return []
         return conclusions.hints(board, self.kernel.space, self.assignment.agent)
 
     async def _report(

@@ -1,5 +1,6 @@
 """Generated sources against the references in float64, within the problems' own tolerances."""
 
+import ctypes
 from itertools import combinations, product
 
 import pytest
@@ -62,11 +63,9 @@ def points(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_two_unlike_kernels_agree_with_the_reference(bench, name):
+def test_the_most_elaborate_kernel_agrees_with_the_reference(bench, name):
     space = KERNELS[name].space
-    first, *_, last = list(space.angles)
-    check(bench, name, space.seeds(first)[0], "-O1")
-    check(bench, name, space.seeds(last)[-1], "-O1")
+    check(bench, name, space.seeds("parallelism")[-1], "-O1")
 
 
 @pytest.mark.slow
@@ -82,7 +81,7 @@ def test_every_seed_agrees_with_the_reference_at_small_and_large_scales(bench, n
 @pytest.mark.parametrize("name", NAMES)
 def test_every_single_step_from_a_seed_agrees_with_the_reference(bench, name):
     space = KERNELS[name].space
-    strategy = list(space.angles)[0]
+    strategy = next(iter(space.angles))
     seed = space.seeds(strategy)[-1]
     for ring in space.steps(strategy, seed):
         for point in ring:
@@ -120,19 +119,17 @@ def test_the_specialised_kernel_still_serves_every_shape(bench):
     check(bench, "rmsnorm", point)
 
 
-def test_ties_go_to_the_lowest_index_and_negative_zero_equals_zero(bench):
+@pytest.mark.parametrize("select", ["rounds", "list", "keys", "lanes"])
+def test_ties_go_to_the_lowest_index_and_negative_zero_equals_zero(bench, select):
     torch = pytest.importorskip("torch")
-    import ctypes
 
     logits = torch.tensor([[0.0, -0.0, 3.0, 3.0, -1.0, -0.0, 3.0, 0.0, -2.0, 0.0]] * 17)
-    for select in ("rounds", "list", "keys", "lanes"):
-        run = bench.build(
-            source("router_topk", KERNELS["router_topk"].space.complete({"select": select}))
-        )
-        weights, experts = torch.empty(17, 8), torch.empty(17, 8, dtype=torch.int32)
-        pointers = [ctypes.c_void_p(t.data_ptr()) for t in (logits, weights, experts)]
-        run(*pointers, *map(ctypes.c_int64, (17, 10, 8)))
-        assert experts.tolist() == [[2, 3, 6, 0, 1, 5, 7, 9]] * 17, select
+    space = KERNELS["router_topk"].space
+    run = bench.build(source("router_topk", space.complete({"select": select})), "-O1")
+    weights, experts = torch.empty(17, 8), torch.empty(17, 8, dtype=torch.int32)
+    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (logits, weights, experts)]
+    run(*pointers, *map(ctypes.c_int64, (17, 10, 8)))
+    assert experts.tolist() == [[2, 3, 6, 0, 1, 5, 7, 9]] * 17
 
 
 def test_a_declaration_has_no_comment_include_or_line_break():

@@ -136,10 +136,10 @@ def test_a_verified_success_of_another_agent_is_taken_into_the_own_strategy():
 
 def test_refusals_rotate_through_the_options():
     history = []
-    for _ in range(4):
+    for _ in range(2):
         proposal = propose(SMALL, history, assignment(), options=["packing", "parallelism"])
         history.append(tried(proposal, None, None))
-    assert [a.strategy for a in history].count("packing") == 2
+    assert {a.strategy for a in history} == {"packing", "parallelism"}
 
 
 def test_agents_with_different_seeds_take_different_ways():
