@@ -102,7 +102,10 @@ def _headline(view: RunView, sitting_s: float) -> Text:
 
 
 def _problems(view: RunView) -> Table:
-    table = Table("Problem", "Leader", "By", title="Problems", title_justify="left", expand=True)
+    table = Table(title="Problems", title_justify="left", expand=True)
+    table.add_column("Problem")
+    table.add_column("Leader", no_wrap=True)
+    table.add_column("By")
     table.add_column("Over reference", justify="right", no_wrap=True)
     table.add_column("Of roofline", justify="right")
     for name, problem in view.problems.items():

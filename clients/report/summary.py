@@ -27,8 +27,11 @@ def summarise(data: ReportData) -> RenderableType:
 
 
 def _problems(data: ReportData) -> Table:
-    table = Table("Problem", "Leader", "Strategy", "Agent")
-    for heading in ("Over reference", "Of roofline", "Attempts", "Promoted"):
+    table = Table()
+    table.add_column("Problem", no_wrap=True)
+    table.add_column("Leader", no_wrap=True)
+    table.add_column("By")
+    for heading in ("Over reference", "Of roofline", "Attempts"):
         table.add_column(heading, justify="right", no_wrap=heading == "Over reference")
     for problem in data.problems:
         leader = problem.leader
@@ -36,12 +39,10 @@ def _problems(data: ReportData) -> Table:
         table.add_row(
             safe(problem.name),
             Text("none", "dim") if leader is None else safe(leader.solution_id[:8], "green"),
-            safe("" if leader is None else leader.strategy),
-            safe("" if leader is None else leader.agent),
+            safe("" if leader is None else f"{leader.strategy} · {leader.agent}"),
             Text("–" if leader is None else _speedup(leader.over_reference)),
             Text("–" if leader is None or share is None else f"{share:.0%}"),
-            Text(str(len(problem.attempts))),
-            Text(str(len(problem.promotions))),
+            Text(f"{len(problem.attempts)}, {len(problem.promotions)} promoted"),
         )
     return table
 
