@@ -62,7 +62,7 @@ async def serve_local(
         try:
             await _serve(app, socket_path, ready, stop)
         finally:
-            await anyio.Path(socket_path).unlink(missing_ok=True)
+            _remove(socket_path)  # not awaited: it must happen when cancelled, too
 
 
 async def _serve(
@@ -132,10 +132,14 @@ async def _prepare(socket_path: Path) -> None:
         stream = await anyio.connect_unix(socket_path)
     except OSError:
         # Nobody listens: it was left behind by a killed server, or is not there.
-        await anyio.Path(socket_path).unlink(missing_ok=True)
+        _remove(socket_path)
     else:
         await stream.aclose()
         raise NotPermitted(f"another server listens on {socket_path}; join it or stop it first.")
+
+
+def _remove(socket_path: Path) -> None:
+    socket_path.unlink(missing_ok=True)
 
 
 async def _signalled() -> None:
