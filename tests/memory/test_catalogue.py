@@ -105,6 +105,11 @@ def test_a_submission_keeps_strategy_parents_note_and_the_agents_run(scene):
     assert scene.archive.catalogue.submission(made.id) == made
 
 
+def test_an_unknown_submission_is_refused(scene):
+    with pytest.raises(UnknownId, match="unknown submission 's_9'"):
+        scene.archive.catalogue.submission("s_9")
+
+
 def test_parents_keep_their_order(scene):
     parents = [scene.solution() for _ in range(5)]
     assert scene.submit(scene.solution(), parents=parents).parents == tuple(parents)

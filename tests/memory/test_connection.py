@@ -182,6 +182,16 @@ def test_a_closed_archive_says_so(store):
         pytest.fail("read from a closed archive")
 
 
+def test_a_transaction_under_way_ends_although_the_archive_was_closed(store):
+    with store.write() as db:
+        store.close()
+        insert(db, "events", EVENT)
+    again = Store(store.path)
+    with again.read() as db:
+        assert db["events"].count == 1
+    again.close()
+
+
 def test_threads_share_connections_instead_of_opening_one_each(store):
     def write(_):
         with store.write() as db:

@@ -238,6 +238,17 @@ def test_a_dead_instances_lock_file_is_removed(scene, jobs):
     assert [p.name for p in folder.iterdir()] == [f"{scene.instance.row_id}.lock"]
 
 
+def test_an_instance_that_cannot_be_locked_is_not_registered(scene, jobs):
+    folder = scene.path.with_name("archive.db.instances")
+    next_lock = folder / f"{scene.instance.row_id + 1}.lock"
+    next_lock.mkdir()
+    with pytest.raises(BoardError, match="lock file beside the archive failed"):
+        scene.archive.register_instance()
+    next_lock.rmdir()
+    with scene.archive.register_instance() as instance:
+        assert instance.row_id == scene.instance.row_id + 1
+
+
 def test_unfinished_jobs_are_listed_by_agent_oldest_first(scene, jobs):
     other = scene.archive.runs.ensure_agent("other").id
     mine = scene.enqueue(scene.solution()).job

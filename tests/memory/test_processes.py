@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelarc.memory import JobState, open_archive
+from kernelarc.memory.jobs import INTERRUPTED
 
 WRITER = Path(__file__).with_name("writer.py")
 DEVICE = "Test CPU"
@@ -97,6 +98,25 @@ def test_every_job_is_claimed_by_exactly_one_of_four_processes(scene, writers):
 
 
 @pytest.mark.slow
+def test_a_job_whose_server_is_killed_three_times_is_given_up(scene, writers):
+    jobs = scene.archive.jobs
+    job = scene.enqueue(scene.solution()).job.id
+    for interruption in (1, 2, 3):
+        writers.start("hold", device="cpu")
+        writers.read_until(1)
+        assert jobs.requeue_orphans().requeued == ()  # it is alive
+        writers.kill()
+        writers.wait()
+        done = jobs.requeue_orphans()
+        assert (done.requeued, done.failed) == (((), (job,)) if interruption == 3 else ((job,), ()))
+        assert jobs.job(job).interruptions == interruption
+    assert writers.acknowledged == {("claimed", job): 3}
+    assert jobs.job(job).error == INTERRUPTED
+    locks = scene.path.with_name("archive.db.instances")
+    assert [lock.stem for lock in locks.iterdir()] == [str(scene.instance.row_id)]
+
+
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_writers_are_killed_at_any_moment(scene, writers):
     seed = scene.promoted()
     agents = [scene.archive.runs.ensure_agent(name).id for name in "ab"]
@@ -129,6 +149,7 @@ def _check_acknowledged(archive, acknowledged):
         "submission": archive.catalogue.submission,
         "insight": archive.board.insight,
         "job": archive.jobs.job,
+        "claimed": archive.jobs.job,
         "verdict": archive.results.verdict,
         "benchmark": archive.results.benchmark,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -51,6 +52,14 @@ def drain(path: Path, device: str) -> None:
             say("claimed", job.id)
 
 
+def hold(path: Path, device: str) -> None:
+    """Claim a job and keep it until killed."""
+    with open_archive(path) as archive, archive.register_instance() as instance:
+        job = archive.jobs.claim(instance, device)
+        say("claimed", job and job.id)
+        signal.pause()
+
+
 def work(path: Path, seed: str, agent: str, tag: str) -> None:
     """Do everything that writes, for ever."""
     archive = open_archive(path)
@@ -83,6 +92,7 @@ def work(path: Path, seed: str, agent: str, tag: str) -> None:
             say("job", asked.job.id)
             job = archive.jobs.claim(instance, "cpu")
             if job is not None:
+                say("claimed", job.id)
                 finish(archive, instance, job)
 
 
@@ -127,7 +137,7 @@ def finish(archive: Archive, instance: Instance, job: Job) -> None:
         say("promotion", finished.promotion.id)
 
 
-ACTIONS = {"count": count, "drain": drain, "work": work}
+ACTIONS = {"count": count, "drain": drain, "hold": hold, "work": work}
 
 
 def main() -> None:
