@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 
 import pytest
 import torch
@@ -470,3 +471,27 @@ def test_merged_results_keep_the_largest_errors_and_add_the_counts(check):
     assert both.max_absolute_error == bad.correctness.max_absolute_error
     assert both.total == 200
     assert both.mismatched == 100
+
+
+def test_precision_is_recognised_in_outputs_too_large_to_be_mapped(check):
+    x = normal(40, 70_000).float()
+    expected = torch.tanh(x.double())
+    failed = check(expected, torch.tanh(rounded(x, "bfloat16")))
+    assert expected.numel() > scan_module.MARKED_ELEMENTS
+    assert status(failed) is EvaluationStatus.PRECISION
+    zeros = check(expected, torch.zeros(40, 70_000))
+    assert status(zeros) is EvaluationStatus.INCORRECT_NUMERICAL
+
+
+def test_the_checker_needs_little_memory_of_its_own(check):
+    """G31: the checker must not run out of memory where the kernel did not."""
+    expected = normal(4000, 4000)
+    got = expected.float()
+    before = peak_bytes()
+    assert check(expected, got).passed
+    assert not check(expected, got + 1).passed
+    assert peak_bytes() - before < (64 << 20) + (256 << 20)  # got + 1, and what it may use
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
