@@ -42,6 +42,8 @@ class Target:
     """TCP port on which it listens, loopback."""
     abstract_name: str
     """Abstract Unix socket on which it listens."""
+    named_socket: Path
+    """Unix socket on which it listens, open to everybody."""
     shared_memory: int
     """Id of a System V segment that everybody may attach."""
     secret: Path
@@ -100,6 +102,14 @@ def signal_judge(target: Target) -> str:
     return "sent the judge a signal"
 
 
+def reschedule_judge(target: Target) -> str:
+    """Set the prober's processors and priority (to what they are already)."""
+    pid = _pid(target)
+    os.sched_setaffinity(pid, os.sched_getaffinity(pid))
+    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
+    return "set the judge's processors and priority"
+
+
 def see_judge(target: Target) -> str:
     """Read the prober's command line."""
     Path(f"/proc/{_pid(target)}/cmdline").read_bytes()
@@ -118,6 +128,13 @@ def connect_abstract(target: Target) -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.connect(f"\0{target.abstract_name}")
     return "connected to an abstract socket of the judge's host"
+
+
+def connect_named(target: Target) -> str:
+    """Connect to a Unix socket of the prober's by its path."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(str(target.named_socket))
+    return "connected to a Unix socket of the judge's host"
 
 
 def attach_memory(target: Target) -> str:
@@ -230,13 +247,16 @@ def _pid(target: Target) -> int:
 ALONE: dict[WallName, tuple[Climb, ...]] = {
     WallName.UID: (read_private,),
     WallName.PRIVILEGES: (gain_rights,),
-    WallName.PID_NAMESPACE: (signal_judge,),
-    WallName.MOUNT_NAMESPACE: (write_outside, read_secret),
+    WallName.PID_NAMESPACE: (signal_judge, reschedule_judge),
+    WallName.MOUNT_NAMESPACE: (write_outside, read_secret, connect_named),
     WallName.NET_NAMESPACE: (connect_tcp, connect_abstract),
     WallName.IPC_NAMESPACE: (attach_memory,),
     WallName.LIMITS: (many_descriptors, large_file, much_memory, dump_core),
     WallName.LANDLOCK: (write_outside, read_secret, read_memory, trace),
-    WallName.SECCOMP: (user_namespace, start_program, trace, connect_tcp),
+    WallName.SECCOMP: (
+        *(user_namespace, start_program, trace, reschedule_judge),
+        *(connect_tcp, connect_named),
+    ),
 }
 """What each wall must stop without any other."""
 
@@ -249,7 +269,7 @@ TOGETHER: dict[WallName, tuple[Climb, ...]] = {
 
 ESSENTIAL: tuple[Climb, ...] = (
     *(write_outside, read_secret, read_memory, write_memory, trace, signal_judge),
-    *(connect_tcp, connect_abstract, leave_survivor),
+    *(reschedule_judge, connect_tcp, connect_abstract, connect_named, leave_survivor),
 )
 """What no candidate may ever do, whichever wall stops it."""
 

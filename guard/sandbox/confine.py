@@ -73,7 +73,10 @@ def confine(
             landlock.restrict(_file_rules(policy, scratch))
     if WallName.SECCOMP in walls:
         with raising(WallName.SECCOMP):
-            seccomp.restrict(allow_exec=policy.allow_exec)
+            seccomp.restrict(
+                allow_exec=policy.allow_exec,
+                own_process_ids=WallName.PID_NAMESPACE in walls,
+            )
 
 
 def _file_rules(policy: SandboxPolicy, scratch: Path) -> Iterator[tuple[Path, int]]:

@@ -178,6 +178,10 @@ def prepared_target() -> Iterator[tuple[Target, SandboxPolicy, int]]:
         name = f"kernelarc-probe-{os.getpid()}"
         abstract.bind(f"\0{name}")
         abstract.listen()
+        named = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        named.bind(str(folder / "socket"))
+        (folder / "socket").chmod(_OPEN_TO_ALL)
+        named.listen()
         segment = kernel.call("shmget", _IPC_PRIVATE, 4096, _IPC_CREAT | _OPEN_TO_ALL)
         stack.callback(kernel.call, "shmctl", segment, _IPC_RMID, None)
         signal.signal(signal.SIGURG, signal.SIG_IGN)
@@ -189,6 +193,7 @@ def prepared_target() -> Iterator[tuple[Target, SandboxPolicy, int]]:
             address=ctypes.addressof(marked),
             port=tcp.getsockname()[1],
             abstract_name=name,
+            named_socket=folder / "socket",
             shared_memory=segment,
             secret=secret,
             private=private,

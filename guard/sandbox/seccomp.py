@@ -31,6 +31,7 @@ REFUSED = (
     # Other processes: their memory, their descriptors, their state.
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease"),
     *("pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kcmp", "move_pages"),
+    "migrate_pages",
     # Mounts, roots and namespaces: the tools that the sandbox itself is made of.
     *("mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "mount_setattr"),
     *("open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick"),
@@ -49,19 +50,30 @@ REFUSED = (
 
 PROGRAM_STARTS = ("execve", "execveat")
 
+RANKS = ("setpriority", "ioprio_set")
+NAMING_A_PROCESS = (
+    *("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "prlimit64"),
+)
+"""Without process ids of its own, a candidate of the judge's user could slow the judge down with
+these, and so shift its clock; zero means the caller and stays allowed."""
+
 _Instruction = tuple[int, int, int, int]
 """Code, jump when true, jump when false, operand."""
 
 
-def restrict(*, allow_exec: bool) -> None:
+def restrict(*, allow_exec: bool, own_process_ids: bool) -> None:
     """Install the filter in this process and its children for good.
 
     The process must have ``no_new_privs`` and only one thread.
 
+    Args:
+        allow_exec: Whether programs may be started.
+        own_process_ids: Whether the process can only name processes of its own sandbox.
+
     Raises:
         OSError: The kernel refused.
     """
-    code = program(allow_exec=allow_exec)
+    code = program(allow_exec=allow_exec, own_process_ids=own_process_ids)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: length in instructions, padding, pointer.
     header = ctypes.create_string_buffer(
@@ -72,7 +84,7 @@ def restrict(*, allow_exec: bool) -> None:
 
 
 @cache
-def program(*, allow_exec: bool) -> bytes:
+def program(*, allow_exec: bool, own_process_ids: bool) -> bytes:
     """The filter as classic BPF, 8 bytes per instruction."""
     instructions = [
         (_LOAD, 0, 0, _ARCH_AT),
@@ -82,8 +94,12 @@ def program(*, allow_exec: bool) -> bytes:
     ]
     if kernel.machine() == "x86_64":
         instructions += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), _fail(errno.ENOSYS)]
-    for name in (*REFUSED, *(() if allow_exec else PROGRAM_STARTS)):
+    refused = (*REFUSED, *(() if allow_exec else PROGRAM_STARTS))
+    for name in refused if own_process_ids else (*refused, *RANKS):
         instructions += _on(name, [_fail(errno.EPERM)])
+    for name in () if own_process_ids else NAMING_A_PROCESS:
+        body = [_load_argument(0), (_JUMP_EQUAL, 1, 0, 0), _fail(errno.EPERM)]
+        instructions += _on(name, body)
     # Its flags lie in memory, out of a filter's sight; the C library falls back to clone.
     instructions += _on("clone3", [_fail(errno.ENOSYS)])
     instructions += _on(

@@ -53,7 +53,7 @@ def machine(request, monkeypatch):
 
 
 def test_only_the_listed_calls_are_refused_on_both_machines(machine):
-    program = seccomp.program(allow_exec=False)
+    program = seccomp.program(allow_exec=False, own_process_ids=True)
     refused = {kernel.number(n) for n in (*seccomp.REFUSED, *seccomp.PROGRAM_STARTS)} - {None}
     special = {kernel.number(n): e for n, e in (("clone3", "ENOSYS"), ("connect", "ECONNREFUSED"))}
     socket_calls = {kernel.number("socket"), kernel.number("socketpair")}
@@ -71,12 +71,32 @@ def test_programs_start_only_with_permission(machine):
     arch = kernel.AUDIT_ARCH[machine]
     for name in seccomp.PROGRAM_STARTS:
         number = kernel.number(name)
-        assert decide(seccomp.program(allow_exec=True), number, (), arch) == ALLOWED
-        assert decide(seccomp.program(allow_exec=False), number, (), arch) == "EPERM"
+        assert (
+            decide(seccomp.program(allow_exec=True, own_process_ids=True), number, (), arch)
+            == ALLOWED
+        )
+        assert (
+            decide(seccomp.program(allow_exec=False, own_process_ids=True), number, (), arch)
+            == "EPERM"
+        )
+
+
+def test_without_process_ids_of_its_own_it_may_only_schedule_itself(machine):
+    arch = kernel.AUDIT_ARCH[machine]
+    own = seccomp.program(allow_exec=True, own_process_ids=True)
+    shared = seccomp.program(allow_exec=True, own_process_ids=False)
+    for name in seccomp.NAMING_A_PROCESS:
+        number = kernel.number(name)
+        assert decide(own, number, (7,), arch) == ALLOWED
+        assert decide(shared, number, (7,), arch) == "EPERM"
+        assert decide(shared, number, (0,), arch) == ALLOWED
+    for name in seccomp.RANKS:
+        assert decide(own, kernel.number(name), (), arch) == ALLOWED
+        assert decide(shared, kernel.number(name), (), arch) == "EPERM"
 
 
 def test_the_convention_of_another_machine_is_killed(machine):
-    program = seccomp.program(allow_exec=True)
+    program = seccomp.program(allow_exec=True, own_process_ids=True)
     assert decide(program, 1, (), 0x40000003) == KILLED
     if machine == "x86_64":
         assert decide(program, 0x40000000 + 1, (), kernel.AUDIT_ARCH[machine]) == "ENOSYS"
@@ -88,7 +108,7 @@ THREAD = 0x3D0F00
 
 @given(flags=st.integers(0, 2**32 - 1), high=st.integers(0, 2**32 - 1))
 def test_clone_is_refused_exactly_when_it_asks_for_a_namespace(flags, high):
-    program = seccomp.program(allow_exec=False)
+    program = seccomp.program(allow_exec=False, own_process_ids=True)
     arguments = (high << 32 | flags,)
     outcome = decide(
         program, kernel.number("clone"), arguments, kernel.AUDIT_ARCH[kernel.machine()]
@@ -97,14 +117,14 @@ def test_clone_is_refused_exactly_when_it_asks_for_a_namespace(flags, high):
 
 
 def test_the_flags_of_a_thread_are_no_namespace(machine):
-    program = seccomp.program(allow_exec=False)
+    program = seccomp.program(allow_exec=False, own_process_ids=True)
     arch = kernel.AUDIT_ARCH[machine]
     assert decide(program, kernel.number("clone"), (THREAD,), arch) == ALLOWED
 
 
 @given(family=st.integers(0, 50), kind=st.integers(0, 6), extra=st.sampled_from([0, 0o2004000]))
 def test_only_unix_sockets_with_a_fixed_peer_are_made(family, kind, extra):
-    program = seccomp.program(allow_exec=True)
+    program = seccomp.program(allow_exec=True, own_process_ids=True)
     arch = kernel.AUDIT_ARCH[kernel.machine()]
     outcome = decide(program, kernel.number("socket"), (family, kind | extra), arch)
     if family != socket.AF_UNIX:
