@@ -17,9 +17,9 @@ from kernelarc.memory.connection import Store, insert
 from kernelarc.memory.ids import Prefix, number, optional_short, short
 from kernelarc.memory.rows import BoardPage, Insight, InsightKind, PostedInsight
 from kernelarc.memory.runs import append_event, run_of
+from kernelarc.memory.texts import MAX_STRATEGY_CHARS, checked
 
 MAX_TEXT_CHARS = 2000
-MAX_STRATEGY_CHARS = 64
 MAX_EVIDENCE = 16
 MAX_PAGE = 200
 
@@ -67,8 +67,8 @@ class Board:
             UnknownProblem, UnknownId: Something named does not exist.
             RequestError: A text is empty or too long, or there is too much evidence.
         """
-        strategy = _checked("strategy", strategy, MAX_STRATEGY_CHARS)
-        text = _checked("text", text, MAX_TEXT_CHARS)
+        strategy = checked("strategy", strategy, MAX_STRATEGY_CHARS)
+        text = checked("text", text, MAX_TEXT_CHARS)
         if len(evidence_ids) > MAX_EVIDENCE:
             raise RequestError(
                 f"{len(evidence_ids)} pieces of evidence; at most {MAX_EVIDENCE} are allowed. "
@@ -227,18 +227,6 @@ def _within(insights: Sequence[Insight], max_chars: int | None) -> int:
         if used > max_chars:
             return max(kept, 1)
     return len(insights)
-
-
-def _checked(name: str, text: str, longest: int) -> str:
-    """``text`` without control characters and surrounding space, if its length is allowed."""
-    kept = "".join(c for c in text if c in "\n\t" or c.isprintable() or c.isspace())
-    cleaned = kept.encode("utf-8", "ignore").decode().strip()
-    if not 1 <= len(cleaned) <= longest:
-        raise RequestError(
-            f"{name} has {len(cleaned)} characters; 1 to {longest} are allowed. Post one "
-            "conclusion at a time, in a few sentences."
-        )
-    return cleaned
 
 
 def _text_digest(text: str) -> str:

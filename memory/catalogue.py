@@ -17,6 +17,7 @@ from kernelarc.memory.connection import Store, insert
 from kernelarc.memory.ids import Prefix, number, optional_short, short
 from kernelarc.memory.rows import ProblemRow, SolutionRow, Submission
 from kernelarc.memory.runs import append_event, run_of
+from kernelarc.memory.texts import MAX_STRATEGY_CHARS, checked
 
 MAX_NOTE_CHARS = 2000
 MAX_PARENTS = 16
@@ -162,7 +163,7 @@ class Catalogue:
             problem: Name of a registered problem.
             solution_id: Id, or unique prefix, of a stored solution for that problem.
             agent: Agent id.
-            strategy: What the agent says it is trying.
+            strategy: What the agent says it is trying, 1 to 64 characters.
             parents: Solutions it was derived from, ids or unique prefixes, at most 16.
             note: Free text, at most 2000 characters.
 
@@ -170,11 +171,10 @@ class Catalogue:
             UnknownProblem, UnknownId: Something named does not exist.
             RequestError: The solution is for another problem, or a limit is exceeded.
         """
-        if len(note) > MAX_NOTE_CHARS or len(parents) > MAX_PARENTS:
-            raise RequestError(
-                f"the note has {len(note)} characters and there are {len(parents)} parents; "
-                f"allowed are {MAX_NOTE_CHARS} characters and {MAX_PARENTS} parents."
-            )
+        strategy = checked("strategy", strategy, MAX_STRATEGY_CHARS)
+        note = checked("note", note, MAX_NOTE_CHARS, shortest=0)
+        if len(parents) > MAX_PARENTS:
+            raise RequestError(f"{len(parents)} parents; at most {MAX_PARENTS} are allowed.")
         with self._store.write() as db:
             version = current_problem(db, problem)
             solution = full_id(db, solution_id)

@@ -128,10 +128,16 @@ def test_a_solution_of_another_problem_cannot_be_submitted(scene):
 
 def test_too_long_a_note_and_too_many_parents_are_refused(scene):
     solution = scene.solution()
-    with pytest.raises(RequestError, match="2001 characters"):
+    with pytest.raises(RequestError, match="note has 2001 characters; 0 to 2000"):
         scene.submit(solution, note="x" * 2001)
     with pytest.raises(RequestError, match="17 parents"):
         scene.submit(solution, parents=[solution] * 17)
+
+
+def test_a_submission_needs_a_strategy_and_loses_control_characters(scene):
+    with pytest.raises(RequestError, match="strategy has 0 characters; 1 to 64"):
+        scene.submit(scene.solution(), strategy=" \x00")
+    assert scene.submit(scene.solution(), note="a\ud800\x1b b").note == "a b"
 
 
 def test_a_refused_submission_leaves_nothing_behind(scene):
