@@ -6,7 +6,7 @@ tests marked slow.
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -21,6 +21,16 @@ from kernelarc.guard.worker.inputs import draw, families_for  # noqa: E402
 from kernelarc.guard.worker.reference import Reference  # noqa: E402
 
 pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Small tensors: more threads only wait for each other on a shared machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
 
 LOG2_E = math.log2(math.e)
 
