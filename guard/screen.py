@@ -1,9 +1,11 @@
-"""A first look at the text of a solution, before anything is compiled or run.
+"""A first look at the text of a solution, before it is compiled or run.
 
 A courtesy, never a wall: it finds at once, and says clearly, what would fail later anyway. The
 sandbox and the judge do not rely on it. So a miss costs a few seconds, while a false rejection
-costs an idea: only what can never be legitimate has a status, the rest are notes. Comments and
-strings do not count; neither does Python under ``if __name__ == "__main__"``, which never runs.
+costs an idea: only what can never be legitimate has a status, the rest are notes. It parses what
+a candidate wrote, so it runs where candidates run: in the sandbox, before g++ or the import.
+Comments and strings do not count; neither does Python under ``if __name__ == "__main__"``, which
+never runs.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from kernelarc.guard.screen_python import screen_python
 LONGEST_CHARACTERS = 200_000
 """Longer files are not looked at: no kernel is that long, and the screen should not take long."""
 
-__all__ = ["LONGEST_CHARACTERS", "Entry", "ScreenFinding", "screen", "screen_files"]
+__all__ = ["LONGEST_CHARACTERS", "Entry", "ScreenFinding", "entry_of", "screen", "screen_files"]
 
 
 def screen(problem: Problem, solution: Solution, device: str) -> list[ScreenFinding]:
@@ -34,6 +36,12 @@ def screen(problem: Problem, solution: Solution, device: str) -> list[ScreenFind
     Returns:
         Findings by file and line. The solution is rejected if one of them has a status.
     """
+    files = {source.path: source.content for source in solution.sources}
+    return screen_files(files, solution.language, entry_of(problem, solution), device)
+
+
+def entry_of(problem: Problem, solution: Solution) -> Entry:
+    """The function that a solution has to define."""
     definition = problem.definition
     into_outputs = solution.spec.destination_passing_style
     count = len(definition.inputs)
@@ -43,9 +51,7 @@ def screen(problem: Problem, solution: Solution, device: str) -> list[ScreenFind
     else:
         count += len(definition.outputs) if into_outputs else 0
         signature = python_signature(problem, destination_passing_style=into_outputs)
-    entry = Entry(solution.spec.entry_file, solution.spec.entry_function, count, signature)
-    files = {source.path: source.content for source in solution.sources}
-    return screen_files(files, solution.language, entry, device)
+    return Entry(solution.spec.entry_file, solution.spec.entry_function, count, signature)
 
 
 def screen_files(

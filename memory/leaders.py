@@ -83,8 +83,8 @@ class Leaders:
         found = self._promotions(problem, device_name, "ORDER BY m.id DESC LIMIT 1")
         return found[0] if found else None
 
-    def history(self, problem: str, device_name: str) -> list[Promotion]:
-        """All promotions, oldest first; raises as ``leader``."""
+    def history(self, problem: str, device_name: str | None) -> list[Promotion]:
+        """All promotions on a device, or on any, oldest first; raises as ``leader``."""
         return self._promotions(problem, device_name, "ORDER BY m.id")
 
     def backups(self, problem: str, device_name: str, *, limit: int = 5) -> list[Backup]:
@@ -137,8 +137,9 @@ class Leaders:
             for row in rows
         ]
 
-    def _promotions(self, problem: str, device_name: str, order: str) -> list[Promotion]:
-        conditions = ["m.problem_id = :problem", "m.device_name = :device"]
+    def _promotions(self, problem: str, device_name: str | None, order: str) -> list[Promotion]:
+        conditions = ["m.problem_id = :problem"]
+        conditions += [] if device_name is None else ["m.device_name = :device"]
         sql = queries.where(queries.PROMOTION, conditions, order)
         with self._store.read() as db:
             version = current_problem(db, problem)["id"]

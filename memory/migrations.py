@@ -35,7 +35,11 @@ def _board(db: Database) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (_archive, _board)
+def _environments(db: Database) -> None:
+    _script(db, "0003_environments.sql")
+
+
+STEPS: tuple[Step, ...] = (_archive, _board, _environments)
 """Step ``n`` (from 1) brings a file from version ``n - 1`` to ``n``."""
 
 

@@ -79,6 +79,8 @@ SELECT solution_id FROM promotions
 WHERE problem_id = :problem AND device_name = :device ORDER BY id DESC LIMIT 1
 """
 
+ENVIRONMENT = "SELECT document FROM environments WHERE key = :key"
+
 PROMOTION = """
 SELECT m.id, p.name AS problem, m.device_name, m.solution_id, m.previous_id, m.benchmark_id,
     s.agent_id, s.run_id, s.strategy, b.speedup, b.speedup_over_reference, b.latency_us,

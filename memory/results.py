@@ -9,7 +9,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from kernelarc.guard.errors import BoardError, UnknownId
-from kernelarc.guard.schema import BenchmarkOutcome, BenchmarkResult, Verdict
+from kernelarc.guard.schema import BenchmarkOutcome, BenchmarkResult, Environment, Verdict
 from kernelarc.memory import queries
 from kernelarc.memory.catalogue import current_problem, full_id
 from kernelarc.memory.connection import Store, insert
@@ -46,15 +46,32 @@ class Results:
         return self._verdict(problem, solution_id, [], {})
 
     def latest_benchmark(
-        self, problem: str, solution_id: str, device_name: str
+        self, problem: str, solution_id: str, device_name: str | None
     ) -> StoredBenchmark | None:
-        """The newest benchmark on that device; raises as ``cached_verdict``."""
-        conditions = ["solution_id = :solution", "problem_id = :problem", "device_name = :device"]
+        """The newest benchmark on that device, or on any; raises as ``cached_verdict``."""
+        conditions = ["solution_id = :solution", "problem_id = :problem"]
+        conditions += [] if device_name is None else ["device_name = :device"]
         sql = queries.where(queries.BENCHMARK, conditions, "ORDER BY id DESC LIMIT 1")
         with self._store.read() as db:
             values = _subject(db, problem, solution_id) | {"device": device_name}
             row = next(db.query(sql, values), None)
         return None if row is None else _benchmark(row)
+
+    def record_environment(self, environment: Environment) -> None:
+        """Keep the facts behind an environment key; the first report of a key counts."""
+        row = {
+            "key": environment.key,
+            "document": environment.model_dump_json(),
+            "created_at": self._clock(),
+        }
+        with self._store.write() as db:
+            db.table("environments").insert(row, ignore=True)
+
+    def environment(self, key: str) -> Environment | None:
+        """The facts behind an environment key; ``None`` when they were never reported."""
+        with self._store.read() as db:
+            row = next(db.query(queries.ENVIRONMENT, {"key": key}), None)
+        return None if row is None else Environment.model_validate_json(row["document"])
 
     def verdict(self, verdict_id: str) -> StoredVerdict:
         """One verdict; ``UnknownId`` if there is none of that id."""

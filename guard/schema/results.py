@@ -84,6 +84,8 @@ class Performance(Record):
     """The runner's own clock: finer, but the candidate could forge it."""
     leader_latency_us: float
     """The leader's, in the same interleaved session."""
+    reference_latency_us: float | None = None
+    """The reference's, in the same session; measured when the solution was promoted."""
     ratio: float
     """Median over blocks of candidate time / leader time; below 1 is faster."""
     floor_us: float | None = None

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kernelarc.guard.errors import MalformedSolution, ToolchainMissing, UnsupportedLanguage
@@ -19,11 +19,13 @@ from kernelarc.guard.schema import (
     Workload,
     solution_id,
 )
+from kernelarc.guard.screen import entry_of
 from kernelarc.guard.worker import host
 from kernelarc.guard.worker.buffers import TORCH_DTYPES, Arena, TensorPlan
 from kernelarc.guard.worker.compilation import (
     BASE_FLAGS,
     MAX_LIBRARY_BYTES,
+    POLICY_EXIT_CODE,
     CompiledLibrary,
     cache_key,
     cut_log,
@@ -93,7 +95,7 @@ class Workshop:
         spec = runner_spec(problem, solution)
         if solution.language is not Language.CPP:
             return Candidate(solution, spec)
-        return Candidate(solution, spec, self._compile(solution))
+        return Candidate(solution, spec, self._compile(solution, spec))
 
     def start(self, candidate: Candidate) -> RunnerProcess:
         """A fresh runner with the candidate loaded.
@@ -134,7 +136,7 @@ class Workshop:
             old.close()
         return arena
 
-    def _compile(self, solution: Solution) -> CompiledLibrary:
+    def _compile(self, solution: Solution, spec: dict[str, Any]) -> CompiledLibrary:
         options = solution.spec.compile_options
         extra = list(options.cflags) if options else []
         if refused := rejected_flags(extra):
@@ -153,14 +155,13 @@ class Workshop:
         if (cached := self.libraries.get(key)) is not None:
             self.libraries.move_to_end(key)
             return cached
-        library = self._run_compiler(path, flags, files)
+        library = self._run_compiler(spec | {"compiler": path, "flags": flags})
         self.libraries[key] = library
         if len(self.libraries) > LIBRARY_CACHE_ENTRIES:
             self.libraries.popitem(last=False)
         return library
 
-    def _run_compiler(self, path: str, flags: list[str], files: dict[str, str]) -> CompiledLibrary:
-        spec = {"compiler": path, "flags": flags, "files": files}
+    def _run_compiler(self, spec: dict[str, Any]) -> CompiledLibrary:
         spec_fd = memory_file(json.dumps(spec).encode())
         log_fd, out_fd = memory_file(b""), memory_file(b"")
         try:
@@ -178,7 +179,10 @@ class Workshop:
                     EvaluationStatus.COMPILE_ERROR, f"the compiled library has {size} bytes."
                 )
             facts = CompileFacts(
-                compiler=f"g++ {host.versions()['g++']}", flags=flags, log=log, binary_bytes=size
+                compiler=f"g++ {host.versions()['g++']}",
+                flags=spec["flags"],
+                log=log,
+                binary_bytes=size,
             )
             return CompiledLibrary(os.pread(out_fd, size, 0), facts)
         finally:
@@ -194,6 +198,8 @@ class Workshop:
         if os.WIFSIGNALED(status):
             _, text = describe_death(status, "compiling")
             raise CandidateFailed(EvaluationStatus.COMPILE_ERROR, f"{text}\n{log}".strip())
+        if os.WEXITSTATUS(status) == POLICY_EXIT_CODE:
+            raise CandidateFailed(EvaluationStatus.POLICY, log or "refused by the static screen.")
         if os.WEXITSTATUS(status) != 0:
             raise CandidateFailed(
                 EvaluationStatus.COMPILE_ERROR, log or "the compiler gave no message."
@@ -231,6 +237,7 @@ def runner_spec(problem: Problem, solution: Solution) -> dict[str, Any]:
         "inputs": list(problem.definition.inputs),
         "outputs": list(problem.definition.outputs),
         "threads": host.threads(),
+        "screen": asdict(entry_of(problem, solution)) | {"device": "cpu"},
     }
 
 

@@ -52,6 +52,8 @@ class FailureCode(IntEnum):
     """Out of memory."""
     UNSUPPORTED = 6
     """The language cannot do this here (bfloat16 arithmetic in Triton's interpreter)."""
+    POLICY = 7
+    """The text asks for what no solution may do."""
 
 
 class Command(IntEnum):

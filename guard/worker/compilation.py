@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelarc.guard.schema import CompileFacts
+from kernelarc.guard.schema import CompileFacts, EvaluationStatus, Language
+from kernelarc.guard.screen import Entry, screen_files
 
 BASE_FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp")
 ALLOWED_FLAG = re.compile(
@@ -30,6 +31,8 @@ ALLOWED_FLAG = re.compile(
 """Flags that change code generation. Nothing that names a file, a plugin or another program."""
 MAX_LIBRARY_BYTES = 64 << 20
 MAX_LOG_CHARACTERS = 6000
+POLICY_EXIT_CODE = 77
+"""Of the compiling process, when the static screen found what no solution may do."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,9 @@ def compile_in_sandbox(spec: dict[str, Any], log_fd: int, out_fd: int) -> int:
 
     Runs in the confined process: the judge believes only the bytes in ``out_fd``.
     """
+    if refusal := screened(spec):
+        os.write(log_fd, refusal.text.encode(errors="replace"))
+        return POLICY_EXIT_CODE if refusal.is_policy else 1
     folder = Path(os.environ["TMPDIR"]) / "build"
     folder.mkdir()
     for name, text in spec["files"].items():
@@ -66,6 +72,28 @@ def compile_in_sandbox(spec: dict[str, Any], log_fd: int, out_fd: int) -> int:
         while view:
             view = view[os.write(out_fd, view) :]
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the static screen has against a solution."""
+
+    is_policy: bool
+    text: str
+
+
+def screened(spec: dict[str, Any]) -> Refusal | None:
+    """Look at the sources with the static screen; runs in the sandbox, as it parses them."""
+    entry = {k: v for k, v in spec["screen"].items() if k != "device"}
+    findings = screen_files(
+        spec["files"], Language(spec["language"]), Entry(**entry), spec["screen"]["device"]
+    )
+    refusing = [f for f in findings if f.status is not None]
+    if not refusing:
+        return None
+    lines = [f"{f.file}:{f.line or 1}: {f.message}" for f in refusing[:10]]
+    policy = any(f.status is EvaluationStatus.POLICY for f in refusing)
+    return Refusal(policy, "\n".join(lines))
 
 
 def cut_log(raw: bytes) -> str:

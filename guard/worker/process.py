@@ -47,6 +47,7 @@ _FAILURE_STATUS = {
     FailureCode.DTYPE: EvaluationStatus.INCORRECT_DTYPE,
     FailureCode.MEMORY: EvaluationStatus.OUT_OF_MEMORY,
     FailureCode.UNSUPPORTED: EvaluationStatus.POLICY,
+    FailureCode.POLICY: EvaluationStatus.POLICY,
 }
 
 

@@ -33,6 +33,7 @@ from kernelarc.guard.worker.channel import (
     pack_frame,
     recv_json,
 )
+from kernelarc.guard.worker.compilation import screened
 
 MAX_LOG_BYTES = 64 * 1024
 
@@ -184,6 +185,9 @@ def _native(spec: dict[str, Any], library_fd: int) -> Bind:
 
 def _python(spec: dict[str, Any]) -> Bind:
     """Import the solution's files as modules and call ``run`` with torch tensors."""
+    if refusal := screened(spec):
+        code = FailureCode.POLICY if refusal.is_policy else FailureCode.LOAD
+        raise CandidateFailure(code, refusal.text)
     folder = Path(os.environ["TMPDIR"]) / "solution"
     for name, text in spec["files"].items():
         path = folder / name

@@ -150,6 +150,7 @@ class _Session:
         self._noise: float | None = None
         self._decision: promotion.Decision | None = None
         self._over_reference: Interval | None = None
+        self._reference_us: dict[str, float] = {}
         self._arms: Arms | None = None
         self._costs = {True: NullCosts(), False: NullCosts()}
         self._contention = Contention()
@@ -374,10 +375,12 @@ class _Session:
 
     def _compare_with_reference(self, candidate: Candidate) -> Interval:
         if self._against_reference:
+            self._reference_us = _leader_latencies(self._records)
             return promotion.interval(self._ratios)
         reference = self._context.workshop.prepare(self._problem, reference_solution(self._problem))
         pairing = self._pairing(reference, candidate, "against the reference")
         self._blocks(pairing, REFERENCE_BLOCKS)
+        self._reference_us = _leader_latencies(pairing.records)
         return promotion.interval(pairing.ratios)
 
     def result(
@@ -413,6 +416,7 @@ class _Session:
                     statistics.median(x.runner_us for x in record.candidate), 3
                 ),
                 leader_latency_us=round(statistics.median(x.net_us for x in record.leader), 3),
+                reference_latency_us=self._reference_us.get(record.workload.uuid),
                 ratio=round(statistics.median(record.ratios), 5),
                 floor_us=round(record.floor.floor_us, 3),
                 bound=record.floor.bound,
@@ -421,6 +425,13 @@ class _Session:
             for record in self._records
             if record.candidate and record.ratios
         }
+
+
+def _leader_latencies(records: list[WorkloadRecord]) -> dict[str, float]:
+    return {
+        record.workload.uuid: round(statistics.median(leg.net_us for leg in record.leader), 3)
+        for record in records
+    }
 
 
 def _axes_text(problem: Problem, workload: Workload) -> str:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelarc.guard.errors import BoardError, JobCancelled, NotVerified, UnknownId
-from kernelarc.guard.schema import BenchmarkOutcome, EvaluationStatus
+from kernelarc.guard.schema import BenchmarkOutcome, Environment, EvaluationStatus
 from kernelarc.memory import JobKind, JobState
 from kernelarc.memory.results import typical_latency_us
 
@@ -156,3 +156,20 @@ def test_the_typical_latency_lies_between_the_extremes_and_scales_with_them(
 def test_nothing_timed_has_no_typical_latency(benchmark_record):
     made = benchmark_record("rmsnorm", "0" * 32, Outcome.TIE, leader="f" * 32, latencies=())
     assert typical_latency_us(made) is None
+
+
+def test_the_first_report_of_an_environment_counts(archive):
+    facts = Environment(
+        device="cpu",
+        device_name="cpu-model",
+        device_id="cpu-0",
+        guard_version="1",
+        versions={"torch": "2"},
+        threads=2,
+        copy_gbps=10.0,
+        key="k1",
+    )
+    archive.results.record_environment(facts)
+    archive.results.record_environment(facts.model_copy(update={"copy_gbps": 99.0}))
+    assert archive.results.environment("k1") == facts
+    assert archive.results.environment("k2") is None

@@ -20,9 +20,6 @@ def board(
     query: Annotated[str | None, typer.Option(help="Words to search for.")] = None,
     strategy: Annotated[str | None, typer.Option(help="Only this strategy's insights.")] = None,
     verified: Annotated[bool, typer.Option("--verified", help="Only verified insights.")] = False,
-    related: Annotated[
-        bool, typer.Option("--related", help="Also other problems of the same category.")
-    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many.")] = 20,
     database: DatabaseOption = None,
     home: HomeOption = None,
@@ -42,7 +39,6 @@ def board(
             query=query,
             strategy=strategy,
             verified_only=verified,
-            related=related,
             limit=limit,
         )
         if as_json:

@@ -15,7 +15,7 @@ from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, datab
 
 if TYPE_CHECKING:
     from kernelarc.clients.report import ProblemFacts, ReportData
-    from kernelarc.guard.schema import BenchmarkResult, Problem
+    from kernelarc.guard.schema import Problem
     from kernelarc.memory.archive import Archive
     from kernelarc.memory.rows import Attempt, Promotion, RunReport
 
@@ -170,7 +170,7 @@ def _problem(archive: Archive, found: RunReport, name: str) -> ProblemFacts:
 def _attempt(archive: Archive, attempt: Attempt, sequence: int) -> Any:  # noqa: ANN401
     from kernelarc.clients.report import AttemptFacts, Speedup
 
-    benchmark = archive.results.latest_benchmark(attempt.problem, attempt.solution_id)
+    benchmark = archive.results.latest_benchmark(attempt.problem, attempt.solution_id, None)
     verdict = archive.results.latest_verdict(attempt.problem, attempt.solution_id)
     result = benchmark.result if benchmark else None
     status = attempt.status
@@ -211,14 +211,12 @@ def _promotion(
 def _workloads(
     archive: Archive, problem: Problem, promotions: list[Promotion], device: str
 ) -> tuple[Any, ...]:
-    """Latencies of the last leader; the reference's only where it was the opponent."""
+    """Latencies of the last leader and of the reference, from its own session."""
     from kernelarc.clients.report import WorkloadFacts
 
     if not promotions:
         return ()
     last = archive.results.benchmark(promotions[-1].benchmark_id).result
-    first = archive.results.benchmark(promotions[0].benchmark_id).result
-    reference = _reference_latencies(problem, first)
     facts = []
     for workload in problem.ranked(device):
         measured = last.performance.get(workload.uuid)
@@ -226,21 +224,13 @@ def _workloads(
         facts.append(
             WorkloadFacts(
                 label=axes,
-                reference_us=reference.get(workload.uuid),
+                reference_us=measured.reference_latency_us if measured else None,
                 leader_us=measured.latency_us if measured else None,
                 floor_us=measured.floor_us if measured else None,
                 bound=measured.bound if measured else None,
             )
         )
     return tuple(facts)
-
-
-def _reference_latencies(problem: Problem, first: BenchmarkResult) -> dict[str, float]:
-    from kernelarc.guard.schema import reference_solution, solution_id
-
-    if first.leader_id != solution_id(reference_solution(problem)):
-        return {}
-    return {uuid: p.leader_latency_us for uuid, p in first.performance.items()}
 
 
 def _moment(seconds: float) -> datetime:
