@@ -39,7 +39,7 @@ def build_server(services: Services, *, authenticate: bool = False) -> MCPServer
         version=__version__,
         description="A deterministic referee and a shared memory for agents that optimise kernels",
         instructions=INSTRUCTIONS,
-        tools=tools.tools(),
+        tools=list(tools.tools()),
         lifespan=lambda _: contextlib.nullcontext(services),
         log_level="WARNING",
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="public")},

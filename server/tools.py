@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from mcp.server.mcpserver.tools import Tool
@@ -44,9 +45,10 @@ TOOLS = (
 )
 
 
-def tools() -> list[Tool]:
-    """All tools; the docstring of each function is its description."""
-    return [_tool(entry) for entry in TOOLS]
+@cache
+def tools() -> tuple[Tool, ...]:
+    """All tools, made once; the docstring of each function is its description."""
+    return tuple(_tool(entry) for entry in TOOLS)
 
 
 def _tool(entry: _Entry) -> Tool:
