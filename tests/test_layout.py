@@ -85,8 +85,7 @@ def test_no_tracked_text_names_a_package_index_or_a_private_path():
 )
 def test_trusted_light_processes_never_import_torch(module):
     code = (
-        f"import sys, {module}; "
-        "print([m for m in ('torch', 'triton', 'cuda') if m in sys.modules])"
+        f"import sys, {module}; print([m for m in ('torch', 'triton', 'cuda') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

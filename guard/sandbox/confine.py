@@ -76,6 +76,7 @@ def confine(
             seccomp.restrict(
                 allow_exec=policy.allow_exec,
                 own_process_ids=WallName.PID_NAMESPACE in walls,
+                allow_fork=policy.allow_fork,
             )
 
 

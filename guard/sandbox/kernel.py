@@ -41,6 +41,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "fanotify_init": (300, 262),
     "fcntl": (72, 25),
     "finit_module": (313, 273),
+    "fork": (57, None),
     "fsconfig": (431, 431),
     "fsmount": (432, 432),
     "fsopen": (430, 430),
@@ -107,6 +108,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "unshare": (272, 97),
     "uselib": (134, None),
     "userfaultfd": (323, 282),
+    "vfork": (58, None),
     "vhangup": (153, 58),
 }
 

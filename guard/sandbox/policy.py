@@ -63,6 +63,9 @@ class SandboxPolicy:
     """Below a readable folder, yet unreadable; their names may remain visible."""
     allow_exec: bool = False
     """Whether programs may be started (compiler), or none at all (runner)."""
+    allow_fork: bool = True
+    """Whether other processes may be started, and not only threads. The judge freezes a runner
+    by stopping its one process: a second one would keep running."""
     scratch_bytes: int = 512 << 20
     """Size of the private scratch file system."""
     data_bytes: int | None = 4 << 30

@@ -24,6 +24,7 @@ _NUMBER_AT, _ARCH_AT = 0, 4
 _AF_UNIX = 1
 _SOCK_TYPE_MASK, _SOCK_DGRAM = 0xF, 2
 _F_ADD_SEALS = 1033
+_CLONE_THREAD = 0x10000
 _CLONE_NEW_ANY = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 
@@ -61,7 +62,7 @@ _Instruction = tuple[int, int, int, int]
 """Code, jump when true, jump when false, operand."""
 
 
-def restrict(*, allow_exec: bool, own_process_ids: bool) -> None:
+def restrict(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True) -> None:
     """Install the filter in this process and its children for good.
 
     The process must have ``no_new_privs`` and only one thread.
@@ -69,11 +70,12 @@ def restrict(*, allow_exec: bool, own_process_ids: bool) -> None:
     Args:
         allow_exec: Whether programs may be started.
         own_process_ids: Whether the process can only name processes of its own sandbox.
+        allow_fork: Whether it may start other processes, not only threads.
 
     Raises:
         OSError: The kernel refused.
     """
-    code = program(allow_exec=allow_exec, own_process_ids=own_process_ids)
+    code = program(allow_exec=allow_exec, own_process_ids=own_process_ids, allow_fork=allow_fork)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: length in instructions, padding, pointer.
     header = ctypes.create_string_buffer(
@@ -84,7 +86,7 @@ def restrict(*, allow_exec: bool, own_process_ids: bool) -> None:
 
 
 @cache
-def program(*, allow_exec: bool, own_process_ids: bool) -> bytes:
+def program(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True) -> bytes:
     """The filter as classic BPF, 8 bytes per instruction."""
     instructions = [
         (_LOAD, 0, 0, _ARCH_AT),
@@ -102,10 +104,12 @@ def program(*, allow_exec: bool, own_process_ids: bool) -> bytes:
         instructions += _on(name, body)
     # Its flags lie in memory, out of a filter's sight; the C library falls back to clone.
     instructions += _on("clone3", [_fail(errno.ENOSYS)])
-    instructions += _on(
-        "clone",
-        [_load_argument(0), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY), _fail(errno.EPERM)],
-    )
+    clone = [_load_argument(0), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY), _fail(errno.EPERM)]
+    if not allow_fork:
+        clone += [(_JUMP_ANY_BIT, 1, 0, _CLONE_THREAD), _fail(errno.EPERM)]
+    instructions += _on("clone", clone)
+    for name in () if allow_fork else ("fork", "vfork"):
+        instructions += _on(name, [_fail(errno.EPERM)])
     # Candidates have nobody to talk to. Their one socket is connected already; datagram sockets
     # could name another receiver with every message, and Landlock does not cover named sockets.
     instructions += _on("connect", [_fail(errno.ECONNREFUSED)])

@@ -98,7 +98,7 @@ def runner_policy() -> SandboxPolicy:
     """
     package = Path(kernelarc.__file__).resolve().parent
     return SandboxPolicy(
-        readable=python_paths(), hidden=(package,), environment=_environment(), processes=256
+        readable=python_paths(), hidden=(package,), allow_fork=False, environment=_environment()
     )
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import queue
 import secrets
+import socket
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ import torch
 from kernelarc.guard.devices.lease import lease
 from kernelarc.guard.errors import GuardUnavailable, KernelArcError, RequestError
 from kernelarc.guard.roofline import floor
-from kernelarc.guard.sandbox import probe
+from kernelarc.guard.sandbox import probe, standing
 from kernelarc.guard.schema import Environment, Isolation, Problem, Solution
 from kernelarc.guard.worker import host
 from kernelarc.guard.worker.admission import admit
@@ -64,7 +65,8 @@ class Judge:
         self._answer = answer
         self.interrupts = Interrupts()
         self._isolation = self._probe()
-        self._workshop = Workshop(start_zygote(), self.interrupts, settings.timeouts)
+        zygote = Zygote(start_zygote(), standing(self._isolation))
+        self._workshop = Workshop(zygote, self.interrupts, settings.timeouts)
         # Read last: nothing that was forked or started so far has seen the key.
         self._key = secret_key(settings.home)
         self._peaks = Peaks()
@@ -214,12 +216,14 @@ def secret_key(home: Path) -> bytes:
     return path.read_bytes()
 
 
-def start_zygote() -> Zygote:
-    """Start the zygote and wait until it is ready."""
+def start_zygote() -> socket.socket:
+    """Start the zygote and wait until it is ready; returns the socket to it."""
     ours, theirs = socket_pair()
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "OMP_NUM_THREADS": str(host.threads()),
+        # It must have one thread when it forks; runners set their own numbers.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
         "LANG": "C.UTF-8",
     }
     subprocess.Popen(
@@ -233,7 +237,7 @@ def start_zygote() -> Zygote:
     answer = recv_json(ours)
     if answer is None or not answer[0].get("ready"):
         raise GuardUnavailable("the zygote process did not start; see the log.")
-    return Zygote(ours)
+    return ours
 
 
 def _read_requests(requests: queue.Queue[dict[str, Any]], judge: Judge) -> None:

@@ -18,7 +18,7 @@ from time import monotonic, perf_counter_ns
 from typing import Any
 
 from kernelarc.guard.errors import SandboxUnavailable, WorkerLost
-from kernelarc.guard.sandbox import Confined, SandboxPolicy
+from kernelarc.guard.sandbox import Confined, SandboxPolicy, Walls
 from kernelarc.guard.schema import EvaluationStatus
 from kernelarc.guard.worker.buffers import Arena
 from kernelarc.guard.worker.channel import (
@@ -63,8 +63,10 @@ class CandidateFailed(Exception):
 class Zygote:
     """Client of the zygote process."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, walls: Walls) -> None:
+        """``walls``: those that stand on this host; a sandbox without one of them is refused."""
         self._control = control
+        self._walls = sorted(walls)
 
     def spawn(self, kind: str, policy: SandboxPolicy, fds: tuple[int, ...]) -> Confined:
         """Fork a confined process.
@@ -74,7 +76,8 @@ class Zygote:
             WorkerLost: the zygote is gone.
         """
         try:
-            send_json(self._control, {"kind": kind, "policy": policy_to_json(policy)}, fds)
+            request = {"kind": kind, "policy": policy_to_json(policy), "walls": self._walls}
+            send_json(self._control, request, fds)
             answer = recv_json(self._control)
         except OSError as error:
             raise WorkerLost(f"the zygote process is gone ({error.strerror}).") from None

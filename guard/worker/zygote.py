@@ -4,12 +4,14 @@ It is started by the judge before the judge reads any secret, holds none itself,
 anything of a candidate. A fork from here has torch ready in milliseconds instead of seconds.
 
 Requests and answers are JSON datagrams with file descriptors on one socket. A request is
-``{"kind": "runner"|"compiler", "policy": {...}}`` with the descriptors that the child will use;
+``{"kind": "runner"|"compiler", "policy": {...}, "walls": [...]}`` with the descriptors that the
+child will use;
 the answer is ``{"ok": true}`` with the process descriptors of ``Confined``, or an error text.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -19,7 +21,7 @@ from typing import Any
 import torch
 
 from kernelarc.guard.errors import SandboxUnavailable
-from kernelarc.guard.sandbox import Confined, SandboxPolicy, spawn_confined
+from kernelarc.guard.sandbox import Confined, SandboxPolicy, WallName, spawn_confined
 from kernelarc.guard.worker import compilation, runner
 from kernelarc.guard.worker.channel import recv_json, send_json
 
@@ -47,16 +49,20 @@ def _warm_up() -> None:
     """Touch what every runner needs, without starting a thread: a fork keeps only one."""
     torch.set_num_threads(1)
     torch.zeros(8).add_(1)
+    # Collected objects would be copied by every fork; frozen ones are left alone.
+    gc.freeze()
 
 
 def _spawn(message: dict[str, Any], fds: list[int]) -> Confined:
     policy = policy_from_json(message["policy"])
+    walls = frozenset(WallName(name) for name in message["walls"])
     if message["kind"] == "compiler":
         spec_fd, log_fd, out_fd = fds
         return spawn_confined(
             policy,
             lambda: compilation.compile_in_sandbox(runner.read_spec(spec_fd), log_fd, out_fd),
             fds,
+            walls=walls,
         )
     control_fd, spec_fd, log_fd, *library = fds
 
@@ -65,7 +71,7 @@ def _spawn(message: dict[str, Any], fds: list[int]) -> Confined:
             spec = runner.read_spec(spec_fd)
             return runner.run(control, spec, log_fd, library[0] if library else None)
 
-    return spawn_confined(policy, main, fds)
+    return spawn_confined(policy, main, fds, walls=walls)
 
 
 def policy_to_json(policy: SandboxPolicy) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "new.db"
     db = _open(path)
     db.execute("PRAGMA user_version = 99")
-    with pytest.raises(BoardSchemaMismatch, match="version 99, this program knows up to 2"):
+    with pytest.raises(BoardSchemaMismatch, match="version 99, this program knows up to 3"):
         open_archive(path)
     assert db.table_names() == []
     db.conn.close()

@@ -158,7 +158,8 @@ def test_nothing_timed_has_no_typical_latency(benchmark_record):
     assert typical_latency_us(made) is None
 
 
-def test_the_first_report_of_an_environment_counts(archive):
+def test_the_first_report_of_an_environment_counts(scene):
+    archive = scene.archive
     facts = Environment(
         device="cpu",
         device_name="cpu-model",

@@ -169,3 +169,23 @@ def test_datagram_pairs_and_seals_are_refused_and_work_without_the_wall(best_hos
 def test_other_families_are_refused(best_host, family):
     answer = best_host.attempt("open_socket", walls=ONLY, family=int(family), kind=3)
     assert answer.refused == "EAFNOSUPPORT"
+
+
+@given(flags=st.integers(0, 2**32 - 1))
+def test_without_forks_clone_makes_threads_only(flags):
+    program = seccomp.program(allow_exec=False, own_process_ids=True, allow_fork=False)
+    clone, arch = kernel.number("clone"), kernel.AUDIT_ARCH[kernel.machine()]
+    namespaces = flags & 0x7E020000
+    wanted = ALLOWED if flags & 0x10000 and not namespaces else "EPERM"
+    assert decide(program, clone, (flags,), arch) == wanted
+
+
+@pytest.mark.parametrize("name", ["fork", "vfork"])
+def test_the_older_ways_to_fork_follow_the_same_rule(name):
+    number, arch = kernel.number(name), kernel.AUDIT_ARCH[kernel.machine()]
+    if number is None:
+        return
+    open_program = seccomp.program(allow_exec=False, own_process_ids=True)
+    closed = seccomp.program(allow_exec=False, own_process_ids=True, allow_fork=False)
+    assert decide(open_program, number, (), arch) == ALLOWED
+    assert decide(closed, number, (), arch) == "EPERM"
