@@ -35,14 +35,18 @@ from kernelarc.guard.schema import Problem, Workload, cpp_signature
 GXX = ["g++", "-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp"]
 
 
-def build(source: str, folder: Path) -> Any:
+def build(source: str, folder: Path) -> Callable[..., None]:
     """Compile one source and return its ``run``."""
     path = folder / f"{len(list(folder.iterdir()))}.cpp"
     path.write_text(source)
     library = path.with_suffix(".so")
     subprocess.run([*GXX, str(path), "-o", str(library)], check=True)
-    run = ctypes.CDLL(str(library)).run
-    run.restype = None
+    function = ctypes.CDLL(str(library)).run
+    function.restype = None
+
+    def run(*arguments: object) -> None:
+        function(*arguments)
+
     return run
 
 
@@ -62,11 +66,17 @@ def inputs_of(problem: Problem, workload: Workload) -> list[Any]:
     return values
 
 
-def argument(value: Any) -> Any:
+Argument = ctypes.c_void_p | ctypes.c_double | ctypes.c_int64
+
+
+def argument(value: object) -> Argument:
     """A Python value as the C++ calling convention passes it."""
     if isinstance(value, torch.Tensor):
         return ctypes.c_void_p(value.data_ptr())
-    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)
+    if isinstance(value, float):
+        return ctypes.c_double(value)
+    assert isinstance(value, int)
+    return ctypes.c_int64(value)
 
 
 def interleaved(
