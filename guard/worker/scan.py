@@ -19,8 +19,9 @@ CUDA_CHUNK = 1 << 22
 """Elements per chunk: 2 MiB and 32 MiB for each of at most six float64 temporaries."""
 SHOWN = 3
 """Elements of each kind that are shown in a message."""
-MARKED_ELEMENTS = 1 << 26
-"""Outputs up to this size get a map of their wrong elements (one byte each)."""
+MARKED_ELEMENTS = 1 << 21
+"""Outputs up to this size get a map of their wrong elements and are diagnosed from it; that takes
+up to a dozen float64 copies, 16 MiB each."""
 
 _PROMOTABLE = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
@@ -44,7 +45,7 @@ class Findings:
     excess: float = 0.0
     """Largest error / allowed error."""
     densest_block: int = 0
-    """Mismatched elements in the worst block of the tolerance."""
+    """Mismatched elements in the worst block, where the tolerance forgives any."""
     first: list[int] = field(default_factory=list)
     first_unwritten: list[int] = field(default_factory=list)
     first_nonfinite: list[int] = field(default_factory=list)
@@ -104,11 +105,11 @@ def scan_exact(expected: torch.Tensor, got: torch.Tensor, poison: torch.Tensor |
         poison = None if poison is None else poison.view(torch.uint8)
     scan = _Scan(expected, got, poison, Tolerance(rtol=0.0, atol_rms=0.0))
     for start, ref, sol in scan.chunks():
-        wrong = (ref != sol).nonzero().flatten()
-        if wrong.numel():
-            error = (sol[wrong].double() - ref[wrong].double()).abs()
-            largest = float(error.max())
-            scan.record(largest, float((error / ref[wrong].double().abs().clamp_min(1)).max()))
+        wrong = ref != sol
+        if wrong.any():
+            size = ref.double().abs()
+            error = torch.sub(sol.double(), ref.double()).abs_()
+            scan.record(float(error.max()), float((error / size.clamp_min_(1)).max()))
             scan.mark(start, wrong, sol)
             scan.findings.excess = math.inf
     return scan.finish()
@@ -127,12 +128,15 @@ class _Scan:
         rms = root_mean_square(expected) if expected.is_floating_point() else 0.0
         self.findings = Findings(total=got.numel(), rms=rms)
         self.atol = tolerance.atol(rms)
-        self._rtol = tolerance.rtol
+        self._tolerance = tolerance
         self._expected, self._got = expected.flatten(), got.flatten()
         self._poison = None if poison is None else _bits(poison.flatten())
         width = got.shape[-1] if got.dim() > 1 else 1
-        self._block = max(1, tolerance.block_elements(max(1, width)))
+        self._block = tolerance.block_elements(max(1, width))
         self._blocks: torch.Tensor | None = None
+        if tolerance.matched_ratio < 1:
+            count = math.ceil(self.findings.total / self._block)
+            self._blocks = torch.zeros(count, dtype=torch.int64, device=got.device)
 
     def chunks(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         size = _chunk(self._got)
@@ -157,50 +161,44 @@ class _Scan:
         """Take apart a chunk in which something may be wrong."""
         value = sol.double()
         finite = error.isfinite()
-        allowed = size.mul(self._rtol).add_(self.atol)
+        allowed = size.mul(self._tolerance.rtol).add_(self.atol)
         # inf <= inf holds, hence the test for finiteness.
         right = (finite & (error <= allowed)) | (ref == value) | (ref.isnan() & value.isnan())
-        wrong = right.logical_not_().nonzero().flatten()
-        scale = size.clamp(min=self.findings.rms)
-        valid = error[finite]
-        if valid.numel():
-            relative = (valid / scale[finite]).nan_to_num_(nan=0.0, posinf=math.inf)
-            self.record(float(valid.max()), float(relative.max()))
-        if wrong.numel():
-            ratio = (error[wrong] / allowed[wrong]).nan_to_num_(nan=math.inf, posinf=math.inf)
-            self.findings.excess = max(self.findings.excess, float(ratio.max()))
-            self.mark(start, wrong, sol)
-            self._mark_nonfinite(start, wrong, finite)
-
-    def mark(self, start: int, wrong: torch.Tensor, sol: torch.Tensor) -> None:
-        """Count mismatched elements of the chunk that begins at ``start``."""
-        found = self.findings
-        where = wrong + start
-        found.mismatched += wrong.numel()
-        _extend(found.first, where)
-        if self._blocks is None:
-            count = math.ceil(found.total / self._block)
-            self._blocks = torch.zeros(count, dtype=torch.int64, device=sol.device)
-            if found.total <= MARKED_ELEMENTS:
-                found.wrong = torch.zeros(found.total, dtype=torch.bool, device=sol.device)
-        blocks = where // self._block
-        self._blocks.index_add_(0, blocks, torch.ones_like(blocks))
-        if found.wrong is not None:
-            found.wrong[where] = True
-        if self._poison is not None:
-            stale = where[_bits(sol)[wrong] == self._poison[where]]
-            found.unwritten += stale.numel()
-            _extend(found.first_unwritten, stale)
-
-    def _mark_nonfinite(self, start: int, wrong: torch.Tensor, finite: torch.Tensor) -> None:
+        wrong = right.logical_not_()
+        error.masked_fill_(~finite, 0.0)
+        relative = error / size.clamp_min_(self.findings.rms)
+        self.record(float(error.max()), float(relative.nan_to_num_(0.0, math.inf).max()))
+        if not wrong.any():
+            return
+        ratio = (error / allowed).nan_to_num_(0.0, math.inf)
+        self.findings.excess = max(self.findings.excess, float(ratio.max()))
+        self.mark(start, wrong, sol)
         # A wrong element whose error is not finite has another class than the expected one:
         # equal infinities and equal NaN are right, and finite differences of float64 are finite.
-        special = wrong[~finite[wrong]] + start
-        self.findings.nonfinite += special.numel()
-        _extend(self.findings.first_nonfinite, special)
+        special = wrong.logical_and_(~finite)
+        self.findings.nonfinite += int(special.sum())
+        _extend(self.findings.first_nonfinite, special, start)
+
+    def mark(self, start: int, wrong: torch.Tensor, sol: torch.Tensor) -> None:
+        """Count mismatched elements, given as a mask of the chunk that begins at ``start``."""
+        found = self.findings
+        stop = start + wrong.numel()
+        found.mismatched += int(wrong.sum())
+        _extend(found.first, wrong, start)
+        if found.wrong is None and found.total <= MARKED_ELEMENTS:
+            found.wrong = torch.zeros(found.total, dtype=torch.bool, device=sol.device)
+        if found.wrong is not None:
+            found.wrong[start:stop] = wrong
+        if self._blocks is not None:
+            blocks = (wrong.nonzero().flatten() + start) // self._block
+            self._blocks.index_add_(0, blocks, torch.ones_like(blocks))
+        if self._poison is not None:
+            stale = (_bits(sol) == self._poison[start:stop]).logical_and_(wrong)
+            found.unwritten += int(stale.sum())
+            _extend(found.first_unwritten, stale, start)
 
     def finish(self) -> Findings:
-        if self._blocks is not None:
+        if self._blocks is not None and self._blocks.numel():
             self.findings.densest_block = int(self._blocks.max())
         return self.findings
 
@@ -220,6 +218,6 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(kinds[tensor.element_size()])
 
 
-def _extend(shown: list[int], where: torch.Tensor) -> None:
-    if len(shown) < SHOWN:
-        shown += where[: SHOWN - len(shown)].tolist()
+def _extend(shown: list[int], mask: torch.Tensor, start: int) -> None:
+    if len(shown) < SHOWN and mask.any():
+        shown += (mask.nonzero().flatten()[: SHOWN - len(shown)] + start).tolist()

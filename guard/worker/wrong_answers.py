@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
 
-from kernelarc.guard.schema import Mutant, Problem
+from kernelarc.guard.schema import Problem
 from kernelarc.guard.worker.emulation import with_rounded_inputs, with_rounded_products
 from kernelarc.guard.worker.input_set import InputSet
 from kernelarc.guard.worker.reference import Reference
@@ -33,8 +33,8 @@ class WrongAnswers:
     def __init__(self, problem: Problem, reference: Reference) -> None:
         self._problem = problem
         self._reference = reference
-        self._mutants: list[tuple[Mutant, Reference]] = [
-            (mutant, reference.mutant(mutant)) for mutant in problem.contract.mutants
+        self._mutants = [
+            (mutant.name, reference.mutant(mutant)) for mutant in problem.contract.mutants
         ]
 
     def make(
@@ -64,8 +64,8 @@ class WrongAnswers:
             products = with_rounded_products(self._reference, inputs, precision)
             if products is not None:
                 yield WrongAnswer(f"{precision} products", products)
-        for mutant, wrong in self._mutants:
-            yield WrongAnswer(mutant.name, wrong.as_declared(inputs))
+        for name, wrong in self._mutants:
+            yield WrongAnswer(name, wrong.as_declared(inputs))
 
 
 def _substitutes(
@@ -86,6 +86,3 @@ def _mean(expected: torch.Tensor, dtype: torch.dtype) -> float | int | bool:
     if dtype.is_floating_point:
         return mean
     return mean >= 0.5 if dtype is torch.bool else round(mean)
-
-
-Maker = Callable[[InputSet, Mapping[str, torch.Tensor], Outputs], Iterator[WrongAnswer]]
