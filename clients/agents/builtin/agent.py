@@ -94,6 +94,7 @@ class _Search:
     """What a demanded pivot offers when no template knows any of it."""
 
     async def run(self) -> AgentEnd:
+        await self._finish_interrupted()
         while not self.budget.spent():
             if end := self._stuck():
                 return end
@@ -129,17 +130,32 @@ class _Search:
         solution_id = str(verdict["solution_id"])
         message = str(verdict.get("message", ""))
         await self._report("verdict", message, proposal, solution_id, status)
-        result, time = verdict, None
+        self._follow(verdict)
         if status is EvaluationStatus.PASSED:
-            result = await self._benchmark(proposal, solution_id) or verdict
-            time = conclusions.latency_us(result)
-        tried = Tried(proposal.strategy, proposal.point, status, solution_id, time)
-        self.history.append(tried)
-        self._follow(result)
-        if status is not EvaluationStatus.PASSED:
+            await self._time(proposal, solution_id)
+        else:
+            self.history.append(Tried(proposal.strategy, proposal.point, status, solution_id))
             await self._post(proposal, conclusions.rejected(proposal, verdict))
-        elif time is not None:
-            await self._post(proposal, conclusions.timed(proposal, result))
+
+    async def _time(self, proposal: Proposal, solution_id: str) -> None:
+        """Have a correct candidate timed, remember it and tell the others."""
+        result = await self._benchmark(proposal, solution_id)
+        time = None if result is None else conclusions.latency_us(result)
+        self.history.append(
+            Tried(proposal.strategy, proposal.point, EvaluationStatus.PASSED, solution_id, time)
+        )
+        if result is not None:
+            self._follow(result)
+            if time is not None:
+                await self._post(proposal, conclusions.timed(proposal, result))
+
+    async def _finish_interrupted(self) -> None:
+        """Time what was found correct right before an earlier run was killed."""
+        last = self.history[-1] if self.history else None
+        if last is not None and last.passed and last.latency_us is None:
+            self.history.pop()
+            again = Proposal(last.strategy, last.point, "seed", "verified before, timed now.")
+            await self._time(again, last.solution_id)
 
     async def _submit(self, proposal: Proposal) -> conclusions.Answer:
         source = render(self.kernel, proposal.point, self.signature, self.shapes)

@@ -44,8 +44,13 @@ def check_signature(kernel: Kernel, signature: str) -> None:
     """Refuse a problem whose arguments are not those the kernel was written for.
 
     Raises:
-        RequestError: an argument that the kernel uses is missing.
+        RequestError: an argument that the kernel uses is missing, or a tensor is not float32.
     """
+    if other := re.search(r"\b(double|uint16_t|uint8_t)\s*\*", declaration(signature)):
+        raise RequestError(
+            f"the built-in kernels compute on float32 tensors, and this problem has {other[1]}. "
+            "Give it to an agent of another kind."
+        )
     known = set(argument_names(signature))
     used = {name for role in kernel.roles.values() for name in re.findall(r"[A-Za-z_]\w*", role)}
     if missing := sorted(used - known - {"nullptr"}):

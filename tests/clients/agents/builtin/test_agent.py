@@ -159,6 +159,16 @@ def test_a_second_run_continues_without_repeating_a_submission():
     assert len(set(notes)) == 6
 
 
+def test_a_candidate_verified_right_before_a_kill_is_timed_first():
+    killed = Server()
+    work(killed, limit=1)
+    resumed = Server(attempts=killed.attempts)
+    work(resumed, limit=1)
+    assert resumed.calls[:3] == ["get_problem", "benchmark", "post_insight"]
+    assert len(resumed.submissions) == 1
+    assert len(resumed.attempts) == 2
+
+
 def test_a_wrong_candidate_is_not_timed_but_posted_as_a_failure():
     def wrong(server, arguments):
         answer = server.compile_and_verify(**arguments)

@@ -151,3 +151,9 @@ def test_a_definition_with_other_arguments_is_refused():
             KERNELS["rmsnorm"],
             'extern "C" void run(const float* x, float* y, double eps, int64_t M, int64_t N);',
         )
+
+
+def test_a_definition_in_another_precision_is_refused():
+    signature = cpp_signature(problems.get("rmsnorm_bf16"))
+    with pytest.raises(RequestError, match="uint16_t"):
+        check_signature(KERNELS["rmsnorm"], signature)
