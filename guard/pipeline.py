@@ -201,7 +201,7 @@ class _JudgeProcess:
                 "pip install 'kernelarc[cpu]'."
             )
         process = await anyio.open_process(
-            [sys.executable, "-m", "kernelarc.guard.worker.judge", settings.for_judge()],
+            [sys.executable, "-m", "kernelarc.guard.worker", "judge", settings.for_judge()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sys.stderr,

@@ -10,6 +10,7 @@ import anyio
 
 from kernelarc.guard.errors import GuardUnavailable
 from kernelarc.guard.schema import Environment, Isolation, Problem
+from kernelarc.server.blocking import off_loop
 from kernelarc.server.ports import Floor, Guard
 
 T = TypeVar("T")
@@ -21,8 +22,12 @@ JUDGE_START_S = 40.0
 class DeviceFacts:
     """What does not change while the process lives, so that no call waits for a busy judge."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(
+        self, guard: Guard, *, keep: Callable[[Environment], None] = lambda _environment: None
+    ) -> None:
+        """``keep`` stores the environment for those who read results later."""
         self._guard = guard
+        self._keep = keep
         self._environment: Environment | None = None
         self._isolation: Isolation | None = None
         self._floors: dict[str, Mapping[str, Floor]] = {}
@@ -35,6 +40,7 @@ class DeviceFacts:
         """
         if self._environment is None:
             self._environment = await self._within_start(self._guard.environment)
+            await off_loop(self._keep, self._environment)
         return self._environment
 
     async def isolation(self) -> Isolation:
@@ -66,7 +72,9 @@ class DeviceFacts:
     async def warm_up(self) -> None:
         """Lets the judge start; a failure is told to the first call that needs it."""
         with contextlib.suppress(GuardUnavailable):
-            self._environment = await self._guard.environment()
+            environment = await self._guard.environment()
+            await off_loop(self._keep, environment)
+            self._environment = environment
 
     async def _within_start(self, ask: Callable[[], Awaitable[T]]) -> T:
         with anyio.move_on_after(JUDGE_START_S):

@@ -120,7 +120,7 @@ async def run_services(
     The judge begins to start in the background, so that the first verdict comes sooner.
     """
     instance = await off_loop(archive.register_instance)
-    device = DeviceFacts(guard)
+    device = DeviceFacts(guard, keep=archive.results.record_environment)
     services = Services(
         settings=settings,
         archive=archive,

@@ -2,7 +2,7 @@
 
 Requests come as JSON lines on stdin, answers go to stdout; the log is stderr. Jobs run one at a
 time in this one thread; a reader thread takes lines off the pipe and marks cancellations.
-Started as ``python -m kernelarc.guard.worker.judge SETTINGS_JSON``.
+Started as ``python -m kernelarc.guard.worker judge SETTINGS_JSON``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import queue
 import secrets
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -31,8 +30,7 @@ from kernelarc.guard.schema import Environment, Isolation, Problem, Solution
 from kernelarc.guard.worker import host
 from kernelarc.guard.worker.admission import admit
 from kernelarc.guard.worker.candidate import Timeouts, Workshop
-from kernelarc.guard.worker.channel import recv_json, socket_pair
-from kernelarc.guard.worker.hardening import forbid_inspection
+from kernelarc.guard.worker.channel import recv_json
 from kernelarc.guard.worker.interrupts import Interrupts, TotalTimeout
 from kernelarc.guard.worker.peaks import Peaks
 from kernelarc.guard.worker.process import Zygote
@@ -60,12 +58,17 @@ class JudgeSettings:
 class Judge:
     """The jobs, and the state that they share."""
 
-    def __init__(self, settings: JudgeSettings, answer: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        answer: Callable[[dict[str, Any]], None],
+        control: socket.socket,
+    ) -> None:
         self._settings = settings
         self._answer = answer
         self.interrupts = Interrupts()
         self._isolation = self._probe()
-        zygote = Zygote(start_zygote(), standing(self._isolation))
+        zygote = Zygote(zygote_ready(control), standing(self._isolation))
         self._workshop = Workshop(zygote, self.interrupts, settings.timeouts)
         # Read last: nothing that was forked or started so far has seen the key.
         self._key = secret_key(settings.home)
@@ -216,28 +219,12 @@ def secret_key(home: Path) -> bytes:
     return path.read_bytes()
 
 
-def start_zygote() -> socket.socket:
-    """Start the zygote and wait until it is ready; returns the socket to it."""
-    ours, theirs = socket_pair()
-    environment = {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        # It must have one thread when it forks; runners set their own numbers.
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "LANG": "C.UTF-8",
-    }
-    subprocess.Popen(
-        [sys.executable, "-m", "kernelarc.guard.worker.zygote", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        close_fds=True,
-    )
-    theirs.close()
-    answer = recv_json(ours)
+def zygote_ready(control: socket.socket) -> socket.socket:
+    """Wait for the zygote's first word."""
+    answer = recv_json(control)
     if answer is None or not answer[0].get("ready"):
         raise GuardUnavailable("the zygote process did not start; see the log.")
-    return ours
+    return control
 
 
 def _read_requests(requests: queue.Queue[dict[str, Any]], judge: Judge) -> None:
@@ -252,14 +239,13 @@ def _read_requests(requests: queue.Queue[dict[str, Any]], judge: Judge) -> None:
     os._exit(0)
 
 
-def main(arguments: list[str]) -> int:
+def main(settings_json: str, control: socket.socket) -> int:
     """Serve until the server hangs up; the reader thread then ends the process."""
-    raw = json.loads(arguments[0])
+    raw = json.loads(settings_json)
     # Whatever prints from here on goes to the log; only this copy of stdout carries answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    forbid_inspection()
     torch.set_num_threads(host.threads())
     settings = JudgeSettings(
         home=Path(raw["home"]),
@@ -273,7 +259,7 @@ def main(arguments: list[str]) -> int:
         answers.flush()
 
     try:
-        judge = Judge(settings, answer)
+        judge = Judge(settings, answer, control)
     except (GuardUnavailable, RequestError) as error:
         answer({"fatal": str(error), "kind": type(error).__name__})
         return 1
@@ -284,7 +270,3 @@ def main(arguments: list[str]) -> int:
     while True:
         request = requests.get()
         judge.run(request["id"], request)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

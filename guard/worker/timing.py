@@ -35,7 +35,7 @@ from kernelarc.guard.version import GUARD_VERSION
 from kernelarc.guard.worker.arms import Arm, Arms, LeaderFailed, Leg, NullCosts
 from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop, tensor_plans
 from kernelarc.guard.worker.contention import MAX_SHARE, Contention
-from kernelarc.guard.worker.inputs import draw
+from kernelarc.guard.worker.inputs import draw, families_for
 from kernelarc.guard.worker.interrupts import TotalTimeout
 from kernelarc.guard.worker.peaks import Peaks
 from kernelarc.guard.worker.process import CandidateFailed
@@ -50,6 +50,7 @@ RESTART_EVERY = 4
 """Blocks after which all runners are replaced: two processes of one kernel differ by their memory
 placement, which must not be mistaken for a difference of the kernels."""
 REFERENCE_BLOCKS = 11
+OTHER_FAMILY_EVERY = 8
 MISMATCH_SHARE = 0.2
 MISMATCH_SLACK_US = 60.0
 """Clocks agree if they differ by less than this share of the judge's time, plus this slack per
@@ -230,11 +231,19 @@ class _Session:
         return max(1, min(wanted, MAX_SETS, MAX_BATCH_BYTES // max(size, 1)))
 
     def _batch(self, record: WorkloadRecord) -> list[Stimulus]:
-        return [self._stimulus(record.workload) for _ in range(record.sets)]
+        """Fresh inputs for one batch; now and then of another family, as in verification.
 
-    def _stimulus(self, workload: Workload) -> Stimulus:
+        A candidate must not be able to tell a timed call from a verified one by its inputs.
+        Leader and candidate get the same batches, so that families do not enter the ratio.
+        """
+        family = "normal"
+        if secrets.randbelow(OTHER_FAMILY_EVERY) == 0:
+            family = secrets.choice(families_for(self._problem, record.workload))
+        return [self._stimulus(record.workload, family) for _ in range(record.sets)]
+
+    def _stimulus(self, workload: Workload, family: str) -> Stimulus:
         self._context.workshop.interrupts.check()
-        inputs = draw(self._problem, workload, family="normal", seed=secrets.token_bytes(32))
+        inputs = draw(self._problem, workload, family=family, seed=secrets.token_bytes(32))
         return Stimulus(inputs, self._reference.expected(inputs))
 
     def _blocks(self, pairing: _Pairing, count: int, *, stop_margin: float | None = None) -> None:

@@ -97,7 +97,14 @@ class Trial:
         self._check_inputs(stimuli)
         worst = Correctness()
         for stimulus, got, poison in zip(stimuli, outputs, poisons, strict=True):
-            comparison = compare(self._problem, self._workload, stimulus.expected, got, poison)
+            comparison = compare(
+                self._problem,
+                self._workload,
+                stimulus.expected,
+                got,
+                poison,
+                inputs=stimulus.inputs.tensors,
+            )
             if comparison.failure is not None:
                 raise IncorrectOutput(
                     comparison.failure.status,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import gc
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,5 +90,7 @@ def policy_from_json(data: dict[str, Any]) -> SandboxPolicy:
     return SandboxPolicy(**data)
 
 
-if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+def main(control_fd: int) -> int:
+    """Serve the judge at the other end of ``control_fd``."""
+    serve(socket.socket(fileno=control_fd))
+    return 0

@@ -107,6 +107,7 @@ def report_data(archive: Archive, run_id: str) -> ReportData:
         if (stored := archive.results.latest_verdict(attempt.problem, attempt.solution_id))
     ]
     order = {"none": 0, "reduced": 1, "full": 2}
+    reasons = _end_reasons(archive, run_id)
     return ReportData(
         run=RunFacts(
             run_id=run_id,
@@ -127,12 +128,26 @@ def report_data(archive: Archive, run_id: str) -> ReportData:
                     agent.strategy or "",
                 ),
                 state=agent.state.value,
+                reason=reasons.get(agent.id, ""),
             )
             for agent in found.agents
         ),
         problems=problems,
+        environment=archive.results.environment(verdicts[-1].environment_key) if verdicts else None,
         isolation=min((v.isolation for v in verdicts), key=lambda i: order[i.level], default=None),
     )
+
+
+def _end_reasons(archive: Archive, run_id: str) -> dict[str, str]:
+    """Why each agent ended, by agent id; the last sitting counts."""
+    reasons: dict[str, str] = {}
+    after = 0
+    while events := archive.runs.events(run_id, after=after):
+        for event in events:
+            if event.kind == "agent_ended" and event.agent is not None:
+                reasons[event.agent] = str(event.payload.get("reason", ""))
+        after = events[-1].id
+    return reasons
 
 
 def _problem(archive: Archive, found: RunReport, name: str) -> ProblemFacts:
