@@ -100,6 +100,10 @@ def softmax() -> Space:
             {"passes": ("online",)},
             (online | {"exp": "poly6"}, vector | online | ALL | {"block": 1024}),
         ),
+        "cache-blocking": Angle(
+            {"style": ("vector",), "passes": ("online",)},
+            (vector | online | {"block": 512}, vector | online | ALL | {"block": 256}),
+        ),
         "algebraic-rewrite": Angle(
             {"passes": ("three",), "scale": ("multiply",)},
             (multiply | {"exp": "poly6"}, vector | multiply | ALL),

@@ -1,8 +1,8 @@
 """What to try next: a pure function of the seed, the agent's own attempts and the board.
 
 A strategy's seeds come first. Then what others report as verified successes is carried over, and
-then the parameters around the fastest correct points are refined one coordinate at a time, in
-steps that halve. When a strategy has nothing new, or the server demands a pivot, the next
+then the parameters around the fastest correct points are refined one coordinate at a time: words
+first, then numbers in steps that halve. When a strategy has nothing new, or the server demands a pivot, the next
 strategy is the one tried least; a run that is repeated repeats its choices.
 """
 
@@ -161,7 +161,7 @@ def _latency(attempt: Tried) -> float:
 
 
 def _steps(space: Space, strategy: str, point: Point, seed: int) -> Iterator[Point]:
-    """Neighbours, long strides first; agents with different seeds walk them in other orders."""
+    """Neighbours ring by ring; agents with different seeds walk a ring in other orders."""
     for ring in space.steps(strategy, point):
         yield from sorted(ring, key=lambda neighbour: _shuffle(seed, describe(neighbour)))
 

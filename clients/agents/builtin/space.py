@@ -84,27 +84,35 @@ class Space:
         return [self.complete(seed) for seed in self.angles[strategy].seeds]
 
     def steps(self, strategy: str, point: Point) -> Iterator[list[Point]]:
-        """Points one coordinate away: first by the longest strides, then by half, and so on."""
-        longest = max(len(p.values) for p in self.parameters)
+        """Points one coordinate away, in rings: other words first, since they change the code
+        most; then numbers by the longest stride, by half of it, and so on.
+        """
+        words = [p for p in self.parameters if isinstance(p.values[0], str)]
+        numbers = [p for p in self.parameters if isinstance(p.values[0], int)]
+        yield self._moved(strategy, point, {p.name: p.values for p in words})
+        longest = max((len(p.values) for p in numbers), default=0)
         stride = 1 << max(0, (longest - 1).bit_length() - 1)
         while stride:
-            yield [
-                moved
-                for parameter in self.parameters
-                for moved in self._along(strategy, point, parameter, stride)
-            ]
+            reached = {}
+            for parameter in numbers:
+                at = parameter.values.index(point[parameter.name])
+                ends = (at + stride, at - stride)
+                reached[parameter.name] = tuple(
+                    parameter.values[end] for end in ends if 0 <= end < len(parameter.values)
+                )
+            yield self._moved(strategy, point, reached)
             stride //= 2
 
-    def _along(
-        self, strategy: str, point: Point, parameter: Parameter, stride: int
-    ) -> Iterator[Point]:
-        at = parameter.values.index(point[parameter.name])
-        for index in (at + stride, at - stride):
-            if not 0 <= index < len(parameter.values):
-                continue
-            moved = self.complete({**point, parameter.name: parameter.values[index]})
-            if moved != point and self.fits(strategy, moved):
-                yield moved
+    def _moved(
+        self, strategy: str, point: Point, values: Mapping[str, tuple[Value, ...]]
+    ) -> list[Point]:
+        """The points of the strategy in which one parameter has another of its given values."""
+        moved = [
+            self.complete({**point, name: value})
+            for name, choices in values.items()
+            for value in choices
+        ]
+        return [p for p in moved if p != point and self.fits(strategy, p)]
 
     def parse(self, text: str) -> Point | None:
         """Read what ``describe`` wrote; ``None`` when it is not a point of this space."""

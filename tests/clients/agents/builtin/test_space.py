@@ -48,10 +48,11 @@ def test_projection_replaces_only_what_the_strategy_demands():
     assert moved == {"style": "vector", "unroll": 4, "threads": "all"}
 
 
-def test_long_strides_come_before_short_ones():
+def test_other_words_come_before_numbers_and_long_strides_before_short_ones():
     point = SMALL.complete({"style": "vector", "unroll": 8})
-    rings = list(SMALL.steps("wide", point))
-    assert [[p["unroll"] for p in ring] for ring in rings] == [[], [4, 8]]
+    words, *rings = SMALL.steps("wide", point)
+    assert words == [{"style": "vector", "unroll": 8, "threads": "all"}]
+    assert [[p["unroll"] for p in ring] for ring in rings] == [[], [4]]
 
 
 @given(points())
