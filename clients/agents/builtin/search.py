@@ -2,8 +2,8 @@
 
 A strategy's seeds come first. Then what others report as verified successes is carried over, and
 then the parameters around the fastest correct points are refined one coordinate at a time: words
-first, then numbers in steps that halve. When a strategy has nothing new, or the server demands a pivot, the next
-strategy is the one tried least; a run that is repeated repeats its choices.
+first, then numbers in steps that halve. When a strategy has nothing new, or the server demands a
+pivot, the next strategy is the one tried least; a run that is repeated repeats its choices.
 """
 
 from __future__ import annotations
