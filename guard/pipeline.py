@@ -44,8 +44,13 @@ Progress = Callable[[str, int, int], None]
 """Called with phase, done and total (0: unknown)."""
 
 MAX_LINE_BYTES = 64 << 20
-JUDGE_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
-"""Idle threads of the judge must sleep, not spin: they would take the candidate's processors."""
+JUDGE_ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "passive",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 25),
+}
+"""Idle threads of the judge must sleep, not spin: they would take the candidate's processors. And
+its large temporaries must not fault in again with every comparison."""
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ def confine(
                 allow_exec=policy.allow_exec,
                 own_process_ids=WallName.PID_NAMESPACE in walls,
                 allow_fork=policy.allow_fork,
+                fixed_cpus=policy.cpus is not None,
             )
 
 

@@ -53,6 +53,8 @@ def apply(policy: SandboxPolicy, *, data_in_use_bytes: int) -> None:
     }
     if policy.data_bytes is not None:
         values[resource.RLIMIT_DATA] = policy.data_bytes + data_in_use_bytes
+    if policy.cpus is not None:
+        os.sched_setaffinity(0, policy.cpus)
     for kind, wanted in values.items():
         value = _within_own_limit(kind, wanted)
         resource.setrlimit(kind, (value, value))

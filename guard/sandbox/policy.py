@@ -77,6 +77,8 @@ class SandboxPolicy:
     """Largest file that may be written."""
     cpu_s: int = 600
     """Processor time per process, seconds."""
+    cpus: tuple[int, ...] | None = None
+    """Processors that it may run on; it cannot change that. ``None``: those of its parent."""
     uid: int = CANDIDATE_UID
     environment: Mapping[str, str] = field(default_factory=dict)
     """All environment variables, except those that name the scratch folder, which are added."""

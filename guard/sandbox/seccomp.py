@@ -62,7 +62,9 @@ _Instruction = tuple[int, int, int, int]
 """Code, jump when true, jump when false, operand."""
 
 
-def restrict(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True) -> None:
+def restrict(
+    *, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True, fixed_cpus: bool = False
+) -> None:
     """Install the filter in this process and its children for good.
 
     The process must have ``no_new_privs`` and only one thread.
@@ -71,11 +73,17 @@ def restrict(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True
         allow_exec: Whether programs may be started.
         own_process_ids: Whether the process can only name processes of its own sandbox.
         allow_fork: Whether it may start other processes, not only threads.
+        fixed_cpus: Whether it must stay on the processors that it has.
 
     Raises:
         OSError: The kernel refused.
     """
-    code = program(allow_exec=allow_exec, own_process_ids=own_process_ids, allow_fork=allow_fork)
+    code = program(
+        allow_exec=allow_exec,
+        own_process_ids=own_process_ids,
+        allow_fork=allow_fork,
+        fixed_cpus=fixed_cpus,
+    )
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: length in instructions, padding, pointer.
     header = ctypes.create_string_buffer(
@@ -86,7 +94,9 @@ def restrict(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True
 
 
 @cache
-def program(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True) -> bytes:
+def program(
+    *, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True, fixed_cpus: bool = False
+) -> bytes:
     """The filter as classic BPF, 8 bytes per instruction."""
     instructions = [
         (_LOAD, 0, 0, _ARCH_AT),
@@ -97,6 +107,7 @@ def program(*, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True)
     if kernel.machine() == "x86_64":
         instructions += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), _fail(errno.ENOSYS)]
     refused = (*REFUSED, *(() if allow_exec else PROGRAM_STARTS))
+    refused += ("sched_setaffinity",) if fixed_cpus and own_process_ids else ()
     for name in refused if own_process_ids else (*refused, *RANKS):
         instructions += _on(name, [_fail(errno.EPERM)])
     for name in () if own_process_ids else NAMING_A_PROCESS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -56,8 +56,19 @@ class Arm:
         self._generator = generator
         self._verify = verify
         self._runner: RunnerProcess = workshop.start(candidate)
-        self._bound: tuple[str, int] | None = None
-        self._trial: Trial | None = None
+        self._trials: dict[str, Trial] = {}
+
+    def warm_up(self, workload: Workload, fresh: Callable[[], list[Stimulus]]) -> None:
+        """Bind the workload's buffers and make one verified batch that is not timed.
+
+        The first calls of a process touch its memory for the first time; nothing else differs.
+
+        Raises:
+            CandidateFailed: the solution failed.
+        """
+        if workload.uuid not in self._trials:
+            batch = fresh()
+            self._bind(workload, len(batch)).run(batch, verify=self._verify)
 
     def run(self, workload: Workload, batches: list[list[Stimulus]]) -> RawLeg:
         """One turn: the batches one after the other.
@@ -65,7 +76,7 @@ class Arm:
         Raises:
             CandidateFailed: the solution failed.
         """
-        trial = self._bind(workload, len(batches[0]))
+        trial = self._trials[workload.uuid]
         results = [trial.run(batch, verify=self._verify) for batch in batches]
         return RawLeg(
             statistics.median(r.judge_ns for r in results),
@@ -77,18 +88,17 @@ class Arm:
         return self._runner.close()
 
     def _bind(self, workload: Workload, sets: int) -> Trial:
-        if self._trial is None or self._bound != (workload.uuid, sets):
-            arena = self._workshop.bind(self._runner, self._problem, workload, sets)
-            self._bound = (workload.uuid, sets)
-            self._trial = Trial(
-                self._problem,
-                workload,
-                self._runner,
-                arena,
-                self._generator,
-                call_timeout_s=self._workshop.timeouts.call_s,
-            )
-        return self._trial
+        self._workshop.bind(workload.uuid, self._runner, self._problem, workload, sets)
+        trial = Trial(
+            self._problem,
+            workload,
+            self._runner,
+            workload.uuid,
+            self._generator,
+            call_timeout_s=self._workshop.timeouts.call_s,
+        )
+        self._trials[workload.uuid] = trial
+        return trial
 
 
 @dataclass
@@ -163,6 +173,19 @@ class Arms:
         except BaseException:
             self.close()
             raise
+
+    def warm_up(self, workload: Workload, fresh: Callable[[], list[Stimulus]]) -> None:
+        """Warm up those arms that have not met the workload yet.
+
+        Raises:
+            CandidateFailed: the candidate failed.
+            LeaderFailed: the leader did.
+        """
+        with _as_leader():
+            self._arms["A"].warm_up(workload, fresh)
+        self._arms["B"].warm_up(workload, fresh)
+        for arm in self._nulls.values():
+            arm.warm_up(workload, fresh)
 
     def measure_null(self, workload: Workload, batches: list[list[Stimulus]]) -> None:
         """One null turn of each calling convention in use."""

@@ -118,12 +118,14 @@ class Workshop:
             raise
         return runner
 
-    def bind(self, runner: RunnerProcess, problem: Problem, workload: Workload, sets: int) -> Arena:
-        """New buffers for a workload, mapped by the runner; the old ones are released."""
+    def bind(
+        self, slot: str, runner: RunnerProcess, problem: Problem, workload: Workload, sets: int
+    ) -> Arena:
+        """New buffers for a workload, mapped by the runner; the old ones there are released."""
         arena = Arena(tensor_plans(problem, workload), sets)
-        old = runner.arena
         try:
             runner.bind(
+                slot,
                 arena,
                 scalar_values(problem, workload),
                 problem.axes(workload),
@@ -132,8 +134,6 @@ class Workshop:
         except BaseException:
             arena.close()
             raise
-        if old is not None:
-            old.close()
         return arena
 
     def _compile(self, solution: Solution, spec: dict[str, Any]) -> CompiledLibrary:

@@ -10,12 +10,14 @@ import os
 import platform
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import kernelarc
 from kernelarc.guard.sandbox import SandboxPolicy, compiler_paths, python_paths
 from kernelarc.guard.schema import Environment
 from kernelarc.guard.version import GUARD_VERSION
+from kernelarc.guard.worker.launch import WAIT_POLICY
 
 MAX_THREADS = 16
 """Threads that a candidate may use, at most: thread counts are part of the environment key."""
@@ -41,9 +43,32 @@ def versions() -> dict[str, str]:
     return found
 
 
+@dataclass(frozen=True)
+class Processors:
+    """Who runs where."""
+
+    candidates: tuple[int, ...]
+    """For candidates: a timing in which a candidate has to share its processor says more about
+    the scheduler than about the kernel."""
+    reserved: tuple[int, ...]
+    """For the judge, and what is left for server and agents: a quarter, at least one."""
+
+
+@functools.cache
+def processors() -> Processors:
+    """The division of this host's processors; first called before the judge pins itself.
+
+    With a single processor everybody shares it.
+    """
+    mine = sorted(os.sched_getaffinity(0))
+    reserve = max(1, len(mine) // 4)
+    candidates = tuple(mine[reserve:] or mine)[:MAX_THREADS]
+    return Processors(candidates, tuple(mine[:reserve]))
+
+
 def threads() -> int:
     """Hardware threads that candidates may use."""
-    return min(MAX_THREADS, len(os.sched_getaffinity(0)))
+    return len(processors().candidates)
 
 
 @functools.cache
@@ -86,6 +111,7 @@ def _environment() -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": str(threads()),
+        **WAIT_POLICY,
     }
 
 
@@ -98,7 +124,11 @@ def runner_policy() -> SandboxPolicy:
     """
     package = Path(kernelarc.__file__).resolve().parent
     return SandboxPolicy(
-        readable=python_paths(), hidden=(package,), allow_fork=False, environment=_environment()
+        readable=python_paths(),
+        hidden=(package,),
+        allow_fork=False,
+        cpus=processors().candidates,
+        environment=_environment(),
     )
 
 

@@ -72,7 +72,7 @@ class Judge:
         self._workshop = Workshop(zygote, self.interrupts, settings.timeouts)
         # Read last: nothing that was forked or started so far has seen the key.
         self._key = secret_key(settings.home)
-        self._peaks = Peaks()
+        self._peaks = measure_and_pin()
         self._noise = NoiseFloors()
         self._environment = self._describe()
         self._operations: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -191,6 +191,16 @@ def _problem(request: dict[str, Any]) -> Problem:
     return Problem.model_validate(request["problem"])
 
 
+def measure_and_pin() -> Peaks:
+    """Measure the device on the candidates' processors, then leave those to the candidates."""
+    processors = host.processors()
+    os.sched_setaffinity(0, processors.candidates)
+    peaks = Peaks(host.threads())
+    os.sched_setaffinity(0, processors.reserved)
+    torch.set_num_threads(len(processors.reserved))
+    return peaks
+
+
 def secret_key(home: Path) -> bytes:
     """The guard's secret: input seeds of verifications derive from it.
 
@@ -246,7 +256,6 @@ def main(settings_json: str, control: socket.socket) -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    torch.set_num_threads(host.threads())
     settings = JudgeSettings(
         home=Path(raw["home"]),
         device=raw["device"],

@@ -12,33 +12,32 @@ from kernelarc.guard.roofline import Rates
 REPEATS = 9
 MATMUL_SIZE = 768
 SMALLEST_BYTES = 1 << 18
-LARGEST_BYTES = 1 << 28
+LARGEST_BYTES = 1 << 26
 
 
 class Peaks:
-    """Measures on demand and remembers: one figure per power of two of the working set."""
+    """Measured once at the start: one bandwidth per power of two of the working set."""
 
-    def __init__(self) -> None:
-        self._bandwidth: dict[int, float] = {}
-        self._gflops: float | None = None
+    def __init__(self, threads: int) -> None:
+        """Measure with as many threads as candidates have; takes about a second."""
+        torch.set_num_threads(threads)
+        sizes = range(SMALLEST_BYTES.bit_length() - 1, LARGEST_BYTES.bit_length())
+        self._bandwidth = {1 << size: _bandwidth_gbps(1 << size) for size in sizes}
+        self._gflops = _matmul_gflops()
 
     def rates(self, working_set_bytes: int) -> Rates:
         """Rates for calls that touch ``working_set_bytes``."""
         size = min(max(working_set_bytes, SMALLEST_BYTES), LARGEST_BYTES)
         bucket = 1 << (size - 1).bit_length()
-        if bucket not in self._bandwidth:
-            self._bandwidth[bucket] = _bandwidth_gbps(bucket)
-        return Rates(bandwidth_gbps=self._bandwidth[bucket], peak_gflops=self.gflops())
+        return Rates(bandwidth_gbps=self._bandwidth[bucket], peak_gflops=self._gflops)
 
-    def gflops(self) -> float:
-        """fp32 matrix multiplication, best of a few, GFLOP/s."""
-        if self._gflops is None:
-            a = torch.randn(MATMUL_SIZE, MATMUL_SIZE)
-            b = torch.randn(MATMUL_SIZE, MATMUL_SIZE)
-            out = torch.empty(MATMUL_SIZE, MATMUL_SIZE)
-            best_ns = _best_ns(lambda: torch.mm(a, b, out=out))
-            self._gflops = 2 * MATMUL_SIZE**3 / best_ns
-        return self._gflops
+
+def _matmul_gflops() -> float:
+    """fp32 matrix multiplication, best of a few, GFLOP/s."""
+    a = torch.randn(MATMUL_SIZE, MATMUL_SIZE)
+    b = torch.randn(MATMUL_SIZE, MATMUL_SIZE)
+    out = torch.empty(MATMUL_SIZE, MATMUL_SIZE)
+    return 2 * MATMUL_SIZE**3 / _best_ns(lambda: torch.mm(a, b, out=out))
 
 
 def _bandwidth_gbps(total_bytes: int) -> float:

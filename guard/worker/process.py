@@ -160,7 +160,7 @@ def _only_child(pid: int | None) -> int | None:
 
 
 class RunnerProcess:
-    """One candidate in its sandbox, with the buffers of one workload bound at a time."""
+    """One candidate in its sandbox, with the buffers that it was given, by name."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class RunnerProcess:
             for fd in fds[1:2] + fds[3:]:
                 os.close(fd)
         self._index = 0
-        self.arena: Arena | None = None
+        self.arenas: dict[str, Arena] = {}
 
     def load(self, timeout_s: float) -> None:
         """Wait until the candidate is loaded.
@@ -197,11 +197,17 @@ class RunnerProcess:
         self.freeze()
 
     def bind(
-        self, arena: Arena, scalars: dict[str, Any], axes: dict[str, int], timeout_s: float
+        self,
+        slot: str,
+        arena: Arena,
+        scalars: dict[str, Any],
+        axes: dict[str, int],
+        timeout_s: float,
     ) -> None:
-        """Give the runner the buffers of one workload, instead of the last ones."""
+        """Give the runner buffers under a name, instead of those it had under that name."""
         body = {
             "command": Command.BIND,
+            "slot": slot,
             "layout": arena.layout(),
             "scalars": scalars,
             "axes": axes,
@@ -210,9 +216,12 @@ class RunnerProcess:
         self.thaw()
         self._expect(RunnerEvent.BOUND, 0, timeout_s, "mapping its buffers")
         self.freeze()
-        self.arena = arena
+        old = self.arenas.pop(slot, None)
+        if old is not None:
+            old.close()
+        self.arenas[slot] = arena
 
-    def call(self, timeout_s: float) -> tuple[int, int]:
+    def call(self, slot: str, timeout_s: float) -> tuple[int, int]:
         """One batch: ring, thaw, wait for done.
 
         Returns:
@@ -223,7 +232,7 @@ class RunnerProcess:
             CandidateFailed: anything but the one expected frame in time.
         """
         self._index += 1
-        body = {"command": Command.CALL, "index": self._index}
+        body = {"command": Command.CALL, "slot": slot, "index": self._index}
         # The bell is rung while the runner is still frozen: it wakes once, with work waiting.
         self._send(body)
         start = perf_counter_ns()
@@ -250,9 +259,9 @@ class RunnerProcess:
         if self._control.fileno() >= 0:
             self._control.close()
             os.close(self._log)
-        if self.arena is not None:
-            self.arena.close()
-            self.arena = None
+        for arena in self.arenas.values():
+            arena.close()
+        self.arenas = {}
         return used_s
 
     def _send(self, body: dict[str, Any], fds: tuple[int, ...] = ()) -> None:

@@ -59,28 +59,27 @@ def run(control: socket.socket, spec: dict[str, Any], log_fd: int, library_fd: i
         log_fd: Memory file for the text of a failure.
         library_fd: Memory file with the compiled library, for ``cpp``.
     """
-    mapping: mmap.mmap | None = None
-    calls: list[Call] = []
+    mappings: dict[str, mmap.mmap] = {}
+    calls: dict[str, list[Call]] = {}
     try:
         bind = _loader(spec, library_fd)
         control.send(pack_frame(RunnerEvent.LOADED))
         while (message := recv_json(control)) is not None:
             body, fds = message
             if body["command"] == Command.BIND:
-                # The previous mapping stays until here: a view of it may live in the candidate.
-                mapping, sets = map_arena(fds[0], body["layout"])
+                # A mapping that is replaced goes when the last view of it does.
+                slot = body["slot"]
+                mappings[slot], sets = map_arena(fds[0], body["layout"])
                 os.close(fds[0])
-                calls = [bind(tensors, body["scalars"], body["axes"]) for tensors in sets]
+                calls[slot] = [bind(tensors, body["scalars"], body["axes"]) for tensors in sets]
                 control.send(pack_frame(RunnerEvent.BOUND))
             else:
-                elapsed = _run_batch(calls)
+                elapsed = _run_batch(calls[body["slot"]])
                 control.send(pack_frame(RunnerEvent.DONE, body["index"], elapsed))
     except CandidateFailure as failure:
         _log(log_fd, str(failure))
         control.send(pack_frame(RunnerEvent.FAILED, failure.code))
         return 3
-    finally:
-        del mapping
     return 0
 
 

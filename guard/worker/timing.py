@@ -13,6 +13,7 @@ import secrets
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 
@@ -32,6 +33,7 @@ from kernelarc.guard.schema import (
     solution_id,
 )
 from kernelarc.guard.version import GUARD_VERSION
+from kernelarc.guard.worker import host
 from kernelarc.guard.worker.arms import Arm, Arms, LeaderFailed, Leg, NullCosts
 from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop, tensor_plans
 from kernelarc.guard.worker.contention import MAX_SHARE, Contention
@@ -53,9 +55,8 @@ REFERENCE_BLOCKS = 11
 OTHER_FAMILY_EVERY = 8
 MISMATCH_SHARE = 0.2
 MISMATCH_SLACK_US = 60.0
-"""Clocks agree if they differ by less than this share of the judge's time, plus this slack per
-batch (the scheduling noise of a doorbell), plus three times what they differ for the leader in
-the same blocks: on a busy host a hand-over takes long for everyone."""
+"""Clocks agree if they differ, in the turn where they differ least, by less than this share of the
+judge's time plus this slack per batch (the scheduling noise of a doorbell)."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -154,7 +155,7 @@ class _Session:
         self._reference_us: dict[str, float] = {}
         self._arms: Arms | None = None
         self._costs = {True: NullCosts(), False: NullCosts()}
-        self._contention = Contention()
+        self._contention = Contention(host.processors().candidates)
 
     def run(self) -> BenchmarkResult:
         """Screen, confirm, decide."""
@@ -182,7 +183,7 @@ class _Session:
         confirmation = self._pairing(leader, candidate, "timing")
         self._take(confirmation)
         margin = promotion.margin(self._noise)
-        self._contention = Contention()
+        self._contention = Contention(host.processors().candidates)
         self._blocks(confirmation, promotion.BLOCKS, stop_margin=margin)
         if (contended := self._contended()) is not None:
             return contended
@@ -225,8 +226,9 @@ class _Session:
             arm.close()
 
     def _sets(self, arm: Arm, record: WorkloadRecord) -> int:
-        calls = [arm.run(record.workload, [self._batch(record)]).runner_ns for _ in range(4)]
-        wanted = math.ceil(TARGET_BATCH_NS / max(min(calls[1:]), 1000))
+        arm.warm_up(record.workload, partial(self._batch, record))
+        calls = [arm.run(record.workload, [self._batch(record)]).runner_ns for _ in range(3)]
+        wanted = math.ceil(TARGET_BATCH_NS / max(min(calls), 1000))
         size = sum(p.size_bytes for p in tensor_plans(self._problem, record.workload))
         return max(1, min(wanted, MAX_SETS, MAX_BATCH_BYTES // max(size, 1)))
 
@@ -278,6 +280,7 @@ class _Session:
         order = "ABBA" if secrets.randbits(1) else "BAAB"
         logs = []
         for record in pairing.records:
+            self._arms.warm_up(record.workload, partial(self._batch, record))
             batches = [self._batch(record) for _ in range(2 * BATCHES_PER_LEG)]
             first, second = batches[:BATCHES_PER_LEG], batches[BATCHES_PER_LEG:]
             self._arms.measure_null(record.workload, first)
@@ -323,10 +326,10 @@ class _Session:
         for record in self._records:
             judge = statistics.median(leg.net_us for leg in record.candidate)
             claimed = statistics.median(leg.runner_us for leg in record.candidate)
-            gap = statistics.median(leg.gap_us for leg in record.candidate)
-            usual = statistics.median(abs(leg.gap_us) for leg in record.leader)
-            slack = MISMATCH_SHARE * judge + MISMATCH_SLACK_US / record.sets + 3 * usual
-            if abs(gap) > slack:
+            # The least disturbed turn counts: a busy host delays a hand-over now and then, a lie
+            # is there every time. (Ranking is by the judge's clock in any case.)
+            gap = min((leg.gap_us for leg in record.candidate), key=abs)
+            if abs(gap) > MISMATCH_SHARE * judge + MISMATCH_SLACK_US / record.sets:
                 raise CandidateFailed(
                     EvaluationStatus.TIMING_MISMATCH,
                     f"the process claims {claimed:.1f} us a call, the judge's clock says "
@@ -348,7 +351,7 @@ class _Session:
         return self.result(
             BenchmarkOutcome.INCONCLUSIVE,
             EvaluationStatus.PASSED,
-            f"other programs used {share:.0%} of the processors while it was timed (at most "
+            f"other programs used {share:.0%} of its processors while it was timed (at most "
             f"{MAX_SHARE:.0%} is tolerated). Nothing was decided; try again when the host is idle.",
         )
 

@@ -52,7 +52,7 @@ class Trial:
         problem: Problem,
         workload: Workload,
         runner: RunnerProcess,
-        arena: Arena,
+        slot: str,
         generator: torch.Generator,
         *,
         call_timeout_s: float,
@@ -60,9 +60,10 @@ class Trial:
         self._problem = problem
         self._workload = workload
         self._runner = runner
-        self._arena = arena
+        self._slot = slot
+        self._arena: Arena = runner.arenas[slot]
         self._generator = generator
-        self._timeout_s = call_timeout_s * arena.sets
+        self._timeout_s = call_timeout_s * self._arena.sets
         self._outputs = list(problem.definition.outputs)
 
     @property
@@ -82,7 +83,7 @@ class Trial:
         """
         poisons = [self._write(k, s) for k, s in enumerate(stimuli)]
         picks = [self._pick(k) for k in range(self.sets)]
-        start, runner_ns = self._runner.call(self._timeout_s)
+        start, runner_ns = self._runner.call(self._slot, self._timeout_s)
         samples = [self._sample(k, pick) for k, pick in enumerate(picks)]
         judge_ns = perf_counter_ns() - start
         self._runner.freeze()

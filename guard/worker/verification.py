@@ -40,6 +40,7 @@ from kernelarc.guard.worker.trial import (
     same_bits,
 )
 
+SLOT = "verification"
 SETS = 2
 """Calls of a verification batch."""
 EXTRA_BATCHES = 12
@@ -202,13 +203,13 @@ class _Verification:
         )
 
     def _trial(self, runner: RunnerProcess, workload: Workload) -> Trial:
-        arena = self._context.workshop.bind(runner, self._problem, workload, SETS)
+        self._context.workshop.bind(SLOT, runner, self._problem, workload, SETS)
         generator = torch.Generator().manual_seed(self._number("poison", workload.uuid))
         return Trial(
             self._problem,
             workload,
             runner,
-            arena,
+            SLOT,
             generator,
             call_timeout_s=self._context.workshop.timeouts.call_s,
         )

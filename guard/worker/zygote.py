@@ -87,6 +87,7 @@ def policy_from_json(data: dict[str, Any]) -> SandboxPolicy:
     data = dict(data)
     data["readable"] = tuple(Path(p) for p in data["readable"])
     data["hidden"] = tuple(Path(p) for p in data["hidden"])
+    data["cpus"] = data["cpus"] and tuple(data["cpus"])
     return SandboxPolicy(**data)
 
 

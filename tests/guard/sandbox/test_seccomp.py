@@ -189,3 +189,11 @@ def test_the_older_ways_to_fork_follow_the_same_rule(name):
     closed = seccomp.program(allow_exec=False, own_process_ids=True, allow_fork=False)
     assert decide(open_program, number, (), arch) == ALLOWED
     assert decide(closed, number, (), arch) == "EPERM"
+
+
+def test_fixed_processors_stay_fixed():
+    number, arch = kernel.number("sched_setaffinity"), kernel.AUDIT_ARCH[kernel.machine()]
+    free = seccomp.program(allow_exec=False, own_process_ids=True)
+    fixed = seccomp.program(allow_exec=False, own_process_ids=True, fixed_cpus=True)
+    assert decide(free, number, (0,), arch) == ALLOWED
+    assert decide(fixed, number, (0,), arch) == "EPERM"
