@@ -10,8 +10,7 @@ import pytest
 from kernelarc.guard.schema import Problem, Workload
 
 FLAGS = ["-march=native", "-std=c++20", "-shared", "-fPIC", "-fopenmp"]
-# GCC 12 warns of the tail loop of a known length although it has no iteration.
-WARNINGS = ["-Wall", "-Werror", "-Wno-aggressive-loop-optimizations"]
+WARNINGS = ["-Wall", "-Werror"]
 
 
 @dataclass
