@@ -31,7 +31,7 @@ MINIMUM_GAIN = 0.01
 MAX_REGRESSION = 0.02
 NOISE_BLOCKS = 20
 NOISE_QUANTILE = 0.95
-MAX_NOISE = 0.20
+MAX_NOISE = 0.50
 """Above this noise floor nothing is decided: the host is too busy to compare kernels."""
 
 

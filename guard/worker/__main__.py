@@ -7,9 +7,10 @@ too, so that both import torch at the same time, and before the judge has seen a
 
 from __future__ import annotations
 
+import os
 import sys
 
-from kernelarc.guard.worker import hardening
+from kernelarc.guard.worker import hardening, host
 from kernelarc.guard.worker.launch import start_zygote
 
 
@@ -18,6 +19,9 @@ def main(arguments: list[str]) -> int:
     hardening.end_with_parent()
     role, rest = arguments[0], arguments[1:]
     if role == "zygote":
+        # Forking and confining must not disturb a timing: only the runner itself goes where
+        # candidates run.
+        os.sched_setaffinity(0, host.processors().reserved)
         from kernelarc.guard.worker import zygote
 
         return zygote.main(int(rest[0]))

@@ -14,7 +14,7 @@ from kernelarc.guard.worker.candidate import Candidate, Workshop, null_candidate
 from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
 from kernelarc.guard.worker.trial import Stimulus, Trial
 
-FIRST_NULL_BATCHES = 8
+FIRST_NULL_BATCHES = 10
 SMALLEST_NET_US = 0.01
 """A net latency is never reported as zero or less: such a figure is noise around nothing."""
 

@@ -44,8 +44,8 @@ from kernelarc.guard.worker.process import CandidateFailed
 from kernelarc.guard.worker.reference import Reference
 from kernelarc.guard.worker.trial import Stimulus
 
-BATCHES_PER_LEG = 2
-TARGET_BATCH_NS = 1_500_000
+BATCHES_PER_LEG = 4
+TARGET_BATCH_NS = 800_000
 MAX_SETS = 8
 MAX_BATCH_BYTES = 256 << 20
 RESTART_EVERY = 4
@@ -283,7 +283,7 @@ class _Session:
             self._arms.warm_up(record.workload, partial(self._batch, record))
             batches = [self._batch(record) for _ in range(2 * BATCHES_PER_LEG)]
             first, second = batches[:BATCHES_PER_LEG], batches[BATCHES_PER_LEG:]
-            self._arms.measure_null(record.workload, first)
+            self._arms.measure_null(record.workload, first[:1])
             legs: dict[str, list[Leg]] = {"A": [], "B": []}
             for turn, name in enumerate(order):
                 given = first if turn < 2 else second
