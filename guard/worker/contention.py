@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-MAX_SHARE = 0.15
+MAX_SHARE = 0.25
 """Share of the candidates' processors beyond which a comparison is not trusted."""
 _IDLE_FIELDS = (3, 4)
 """idle and iowait in a cpu line of ``/proc/stat``; fields 8 and 9 repeat time of guests."""
