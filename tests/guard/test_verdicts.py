@@ -174,6 +174,10 @@ WRONG = {
 }
 
 
+HARMFUL = {S.CRASH, S.TIMEOUT, S.OUT_OF_MEMORY, S.PROTOCOL, S.OUT_OF_BOUNDS}
+"""After these the next candidate might suffer."""
+
+
 @pytest.mark.parametrize("name", sorted(HONEST))
 def test_an_honest_solution_passes(judge, name):
     verdict = judge.verify(PROBLEM, HONEST[name])
@@ -186,7 +190,8 @@ def test_a_wrong_solution_is_named_for_what_it_did_and_the_next_one_is_judged(ju
     verdict = judge.verify(PROBLEM, solution)
     assert verdict.status is expected, verdict.message
     assert verdict.message
-    assert judge.verify(PROBLEM, HONEST["cpp"]).status is S.PASSED
+    if expected in HARMFUL:
+        assert judge.verify(PROBLEM, HONEST["cpp"]).status is S.PASSED
 
 
 def test_a_compile_error_shows_file_line_and_message(judge):
@@ -255,6 +260,8 @@ def test_flags_that_name_files_or_programs_are_refused(judge, flag):
 def test_an_include_cannot_read_a_file_of_the_host(judge, tmp_path):
     secret = tmp_path / "secret.h"
     secret.write_text("THE_SECRET_TEXT\n")
-    verdict = judge.verify(PROBLEM, cpp("honest(x, w, eps, y, M, N);", f'#include "{secret}"'))
+    # Through a macro, which the static screen does not follow.
+    text = f'#define WHERE "{secret}"\n#include WHERE'
+    verdict = judge.verify(PROBLEM, cpp("honest(x, w, eps, y, M, N);", text))
     assert verdict.status is S.COMPILE_ERROR
     assert "THE_SECRET_TEXT" not in verdict.message
