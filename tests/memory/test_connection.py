@@ -47,7 +47,8 @@ def test_an_empty_file_is_brought_to_the_newest_version(store):
     with store.read() as db:
         assert migrations.version(db) == len(migrations.STEPS)
         assert set(db.table_names()) >= TABLES
-        assert [row["version"] for row in db["migrations"].rows] == list(range(1, len(migrations.STEPS) + 1))
+        versions = [row["version"] for row in db["migrations"].rows]
+        assert versions == list(range(1, len(migrations.STEPS) + 1))
 
 
 def test_every_connection_is_durable_and_checks_foreign_keys(store):
