@@ -115,7 +115,10 @@ class Space:
         return [p for p in moved if p != point and self.fits(strategy, p)]
 
     def parse(self, text: str) -> Point | None:
-        """Read what ``describe`` wrote; ``None`` when it is not a point of this space."""
+        """Read what ``describe`` wrote; ``None`` when it is empty or not a point of this space.
+
+        Names that are missing take their defaults: an older version may not have known them.
+        """
         domains = {p.name: {str(v): v for v in p.values} for p in self.parameters}
         partial: dict[str, Value] = {}
         for word in text.split():
@@ -123,7 +126,7 @@ class Space:
             if value not in domains.get(name, {}):
                 return None
             partial[name] = domains[name][value]
-        return self.complete(partial)
+        return self.complete(partial) if partial else None
 
 
 _TAIL = re.compile(r"\[params: ([a-z0-9_= ]*)\]")
