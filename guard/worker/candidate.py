@@ -43,7 +43,6 @@ from kernelarc.guard.worker.process import (
 
 CPU_LANGUAGES = (Language.CPP, Language.PYTORCH, Language.TRITON)
 TIMED_LANGUAGES = (Language.CPP, Language.PYTORCH)
-LOAD_TIMEOUT_S = 60.0
 LIBRARY_CACHE_ENTRIES = 64
 
 
@@ -52,6 +51,7 @@ class Timeouts:
     """Limits of one job, seconds."""
 
     compile_s: float = 60.0
+    """For compiling, and for importing a Python solution."""
     call_s: float = 10.0
     total_s: float = 300.0
 
@@ -112,7 +112,7 @@ class Workshop:
             interrupts=self.interrupts,
         )
         try:
-            runner.load(LOAD_TIMEOUT_S)
+            runner.load(self.timeouts.compile_s)
         except BaseException:
             runner.close()
             raise

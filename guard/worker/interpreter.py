@@ -37,7 +37,8 @@ class InterpreterUnsupported(RuntimeError):
 def prepare_interpreter() -> None:
     """Switch Triton to its interpreter and refuse bfloat16 arithmetic there.
 
-    Must be called before the candidate imports triton.
+    Must be called before the candidate imports triton, which reads its environment when it is
+    imported; this module itself is imported by the zygote, because the sandbox hides it.
     """
     os.environ["TRITON_INTERPRET"] = "1"
     import triton.language as tl

@@ -34,6 +34,7 @@ from kernelarc.guard.worker.channel import (
     recv_json,
 )
 from kernelarc.guard.worker.compilation import screened
+from kernelarc.guard.worker.interpreter import REASON, prepare_interpreter
 
 MAX_LOG_BYTES = 64 * 1024
 
@@ -94,24 +95,32 @@ def _run_batch(calls: list[Call]) -> int:
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise CandidateFailure(FailureCode.MEMORY, f"out of memory: {error}") from None
     except BaseException as error:  # noqa: BLE001 - whatever the candidate raises, SystemExit too
-        raise CandidateFailure(_code_of(error), _traceback_text()) from None
+        code = _code_of(error)
+        text = REASON if code is FailureCode.UNSUPPORTED else _traceback_text()
+        raise CandidateFailure(code, text) from None
 
 
 def _code_of(error: BaseException) -> FailureCode:
     text = str(error)
     if "can't allocate memory" in text or "bad_alloc" in text or "Cannot allocate memory" in text:
         return FailureCode.MEMORY
-    if type(error).__name__ == "InterpreterUnsupported":
+    if REASON in text:  # Triton wraps it in an error of its own
         return FailureCode.UNSUPPORTED
     return FailureCode.RAISED
 
 
 def _traceback_text() -> str:
-    """The traceback without the frames of this file."""
+    """The candidate's own frames and the error, without paths of the host."""
     kind, error, trace = sys.exc_info()
-    frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
+    folder = f"{_solution_folder()}/"
+    frames = [f for f in traceback.extract_tb(trace) if f.filename.startswith(folder)]
     text = "".join(traceback.format_list(frames))
-    return text + "".join(traceback.format_exception_only(kind, error))
+    text += "".join(traceback.format_exception_only(kind, error))
+    return text.replace(folder, "").replace(sys.prefix, "<python>")
+
+
+def _solution_folder() -> Path:
+    return Path(os.environ["TMPDIR"]) / "solution"
 
 
 def _log(log_fd: int, text: str) -> None:
@@ -187,16 +196,13 @@ def _python(spec: dict[str, Any]) -> Bind:
     if refusal := screened(spec):
         code = FailureCode.POLICY if refusal.is_policy else FailureCode.LOAD
         raise CandidateFailure(code, refusal.text)
-    folder = Path(os.environ["TMPDIR"]) / "solution"
+    folder = _solution_folder()
     for name, text in spec["files"].items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     if spec["language"] == "triton":
-        # Imported here, not in the zygote: it reads its environment when it is imported.
-        from kernelarc.guard.worker.interpreter import prepare_interpreter
-
         prepare_interpreter()
     module_file, function_name = spec["entry"]
     function = _entry_point(folder / module_file, function_name)

@@ -40,7 +40,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         home=tmp_path_factory.mktemp("home"),
         isolation="none",
         call_timeout_s=2.0,
-        compile_timeout_s=30.0,
+        compile_timeout_s=20.0,
     )
     with (
         start_blocking_portal() as portal,

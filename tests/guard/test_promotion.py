@@ -57,7 +57,7 @@ def test_a_slower_candidate_is_a_backup():
 
 
 def test_nothing_is_decided_on_a_host_that_is_too_noisy():
-    decision = promotion.decide([0.5] * 22, noise=0.5, workload_ratios={"w": 0.5})
+    decision = promotion.decide([0.5] * 22, noise=0.6, workload_ratios={"w": 0.5})
     assert decision.outcome is BenchmarkOutcome.INCONCLUSIVE
 
 
