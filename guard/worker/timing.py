@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 
 import torch
 
@@ -63,11 +64,25 @@ core's cache), and nothing is gained by a lie: the judge's clock ranks."""
 Progress = Callable[[str, int, int], None]
 
 
+NOISE_LIFETIME_S = 600.0
+"""How long a noise floor is used: a host does not stay as quiet, or as busy, as it was."""
+
+
 @dataclass
 class NoiseFloors:
-    """A/A noise by (problem digest, leader): measured once, then reused by this judge."""
+    """A/A noise by (problem digest, leader), for a while."""
 
-    known: dict[tuple[str, str], float] = field(default_factory=dict)
+    known: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    """Noise floor and when it was measured (``time.monotonic``)."""
+
+    def get(self, digest: str, leader: str) -> float | None:
+        """The noise floor, if it was measured lately."""
+        noise, measured = self.known.get((digest, leader), (0.0, -math.inf))
+        return noise if monotonic() - measured < NOISE_LIFETIME_S else None
+
+    def put(self, digest: str, leader: str, noise: float) -> None:
+        """Remember a noise floor measured now."""
+        self.known[digest, leader] = noise, monotonic()
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,10 @@ class _Session:
         self._check_clocks()
         if promotion.screened_out(self._ratios):
             return self._screened()
+        self._contention = Contention(host.processors().candidates)
         self._noise = self._noise_floor(leader)
+        if (contended := self._contended()) is not None:
+            return contended
         # Confirmation blocks only: the published speed-up must not carry the screen's luck.
         confirmation = self._pairing(leader, candidate, "timing")
         self._take(confirmation)
@@ -301,8 +319,8 @@ class _Session:
 
     def _noise_floor(self, leader: Candidate) -> float:
         """|leader against itself| over A/A blocks, in two processes as for a candidate."""
-        key = (self._problem.digest, leader.id)
-        if key not in self._context.noise.known:
+        known = self._context.noise.get(self._problem.digest, leader.id)
+        if known is None:
             pairing = self._pairing(leader, leader, "measuring noise")
             passing = not self._against_reference
             pairing = replace(pairing, conventions={"A": passing, "B": passing})
@@ -310,8 +328,10 @@ class _Session:
                 self._blocks(pairing, promotion.NOISE_BLOCKS)
             except CandidateFailed as failed:
                 raise LeaderFailed(failed.message) from None
-            self._context.noise.known[key] = promotion.noise_floor(pairing.ratios)
-        return self._context.noise.known[key]
+            known = promotion.noise_floor(pairing.ratios)
+            if self._contention.share() <= MAX_SHARE:
+                self._context.noise.put(self._problem.digest, leader.id, known)
+        return known
 
     def _pairing(self, leader: Candidate, candidate: Candidate, phase: str) -> _Pairing:
         """A comparison with records of its own, so that it does not mix with the session's."""
@@ -360,10 +380,8 @@ class _Session:
         )
 
     def _screened(self) -> BenchmarkResult:
-        noise = self._context.noise.known.get(
-            (self._problem.digest, solution_id(self._opponent)), 0.0
-        )
-        self._noise = noise or None
+        self._noise = self._context.noise.get(self._problem.digest, solution_id(self._opponent))
+        noise = self._noise or 0.0
         decision = promotion.decide(
             self._ratios, noise=min(noise, promotion.MAX_NOISE), workload_ratios={}
         )
