@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export KERNELARC_HOME ?= $(CURDIR)/.kernelarc
 
-.PHONY: help demo test lint test-wheel conformance setup clean
+.PHONY: help demo test test-slow lint test-wheel conformance setup clean
 
 help:  ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -40,9 +40,12 @@ demo: $(VENV)/.ready  ## Four agents improve two kernels on this machine, with a
 	@echo "==> four agents, two problems, at most three and a half minutes"
 	@$(BIN)/kernelarc run rmsnorm softmax --agents 4 --attempts 8 --minutes 3.5 --seed 1
 
-test: $(VENV)/.ready-dev  ## The whole test suite
-	@echo "==> tests"
-	@$(BIN)/python -m pytest tests
+test: $(VENV)/.ready-dev  ## The test suite, about five minutes
+	@echo "==> tests; the slow ones (kill -9 of runs, every template, foreign clients): make test-slow"
+	@$(BIN)/python -m pytest tests -m "not slow"
+
+test-slow: $(VENV)/.ready-dev  ## The tests that take minutes each
+	@$(BIN)/python -m pytest tests -m slow
 
 lint: $(VENV)/.ready-dev  ## Style, types and import rules
 	@echo "==> lint"

@@ -124,7 +124,7 @@ def test_a_run_survives_the_death_of_its_server_at_twenty_moments(home):
         except subprocess.TimeoutExpired:
             kills += kill(home, b"serve-socket")
     output, _ = run.communicate(timeout=RUN_TIMEOUT_S)
-    assert run.returncode in (0, 1), (home / "run.log").read_text()
+    assert run.returncode in (0, 1), output.decode() + (home / "run.log").read_text()
     answer = json.loads(output)
     assert answer["state"] == "finished"
     check_archive(home)

@@ -82,7 +82,8 @@ async def _keep_alive(
             )
         try:
             ready = await _ready(process)
-            if not ready and not started:
+            # A server that was killed from outside is started again; one that gave up is not.
+            if not ready and not started and await process.wait() >= 0:
                 raise GuardUnavailable(
                     f"the server did not start; its log is {arguments.log}: {_tail(arguments.log)}"
                 )
