@@ -11,9 +11,11 @@ import typer
 
 from kernelarc._version import __version__
 from kernelarc.cli import board, doctor, evaluate, install, problems, report, run, serve
+from kernelarc.cli.usage import Commands
 
 app = typer.Typer(
     name="kernelarc",
+    cls=Commands,
     help="LLM agents optimise kernels; a guard that cannot be fooled decides.",
     epilog="Exit codes: 0 ok, 1 the candidate was rejected, 2 bad input, "
     "3 the guard or device is unavailable.",

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelarc.cli.output import console, print_json, reported
-from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, database_file
+from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, opened_archive
 
 if TYPE_CHECKING:
     from kernelarc.memory.archive import Archive
     from kernelarc.memory.rows import Promotion
+
+
+UNSPECIFIED = "unspecified"
+"""Strategy of those who name none."""
 
 
 def board(
@@ -30,10 +34,12 @@ def board(
 
     from kernelarc.clients.text import safe
     from kernelarc.guard import problems
-    from kernelarc.memory.archive import open_archive
+    from kernelarc.strategies import catalogue
 
-    with reported(as_json=as_json), open_archive(database_file(database, home)) as archive:
+    with reported(as_json=as_json), opened_archive(database, home) as archive:
         archive.catalogue.register_problem(problems.get(problem))
+        if strategy not in (None, UNSPECIFIED):
+            catalogue.load().get(strategy)
         page = archive.board.read(
             problem,
             query=query,
@@ -67,12 +73,13 @@ def leader(
     """Show who leads, by how much, and with what code."""
     from kernelarc.guard import problems
     from kernelarc.guard.errors import RequestError
-    from kernelarc.memory.archive import open_archive
 
-    with reported(as_json=as_json), open_archive(database_file(database, home)) as archive:
+    with reported(as_json=as_json), opened_archive(database, home) as archive:
         if problem is None:
             if source or history:
-                raise RequestError("--source and --history need a problem.")
+                raise RequestError(
+                    "--source and --history need a problem: `kernelarc leader rmsnorm --source`."
+                )
             _overview(archive, as_json)
             return
         archive.catalogue.register_problem(problems.get(problem))

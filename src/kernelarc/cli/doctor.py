@@ -60,6 +60,7 @@ def doctor(
 
     with reported(as_json=as_json):
         folder = home_folder(home)
+        checked_device(device)
         isolation = probe()
         facts: dict[str, Any] = {
             "kernelarc": __version__,
@@ -74,7 +75,7 @@ def doctor(
         }
         problem = _missing(facts)
         if start and problem is None:
-            settings = GuardSettings(home=folder, device=checked_device(device), isolation="none")
+            settings = GuardSettings(home=folder, device=device, isolation="none")
             try:
                 facts["environment"] = anyio.run(_environment, settings)
             except* KernelArcError as group:

@@ -18,6 +18,7 @@ from kernelarc.cli.settings import (
     checked_isolation,
     database_file,
     home_folder,
+    opened_archive,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +44,15 @@ def evaluate(
     ] = "reference",
     device: DeviceOption = "cpu",
     isolation: IsolationOption = "reduced",
-    compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for compiling.")] = 60.0,
-    call_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each call.")] = 10.0,
-    total_timeout: Annotated[float, typer.Option(min=1, help="Seconds for each stage.")] = 300.0,
+    compile_timeout: Annotated[
+        float, typer.Option(min=1, max=3600, help="Seconds for compiling.")
+    ] = 60.0,
+    call_timeout: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Seconds for each call.")
+    ] = 10.0,
+    total_timeout: Annotated[
+        float, typer.Option(min=1, max=86400, help="Seconds for each stage.")
+    ] = 300.0,
     database: DatabaseOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -62,7 +69,7 @@ def evaluate(
 
     with reported(as_json=as_json):
         if against not in ("reference", "leader"):
-            raise RequestError(f"--against takes 'reference' or 'leader', not {against!r}.")
+            raise RequestError(f"--against {against!r} is unknown; it takes reference or leader.")
         loaded = find_problem(problem)
         candidate = _load(solution, loaded, language)
         settings = GuardSettings(
@@ -85,20 +92,47 @@ def evaluate(
 
 
 def find_problem(name: str) -> Problem:
-    """A built-in problem by name, or one from a folder."""
+    """A built-in problem by name, or one from a folder.
+
+    Raises:
+        UnknownProblem: neither; the text lists the names.
+        MalformedProblem: the folder's files cannot be understood.
+    """
     from kernelarc.guard import problems
+    from kernelarc.guard.errors import MalformedProblem
     from kernelarc.guard.schema import load_problem
 
     path = Path(name)
-    if name not in problems.names() and path.exists():
+    if not name or name in problems.names() or not path.exists():
+        return problems.get(name)
+    try:
         return load_problem(path)
-    return problems.get(name)
+    except MalformedProblem as error:
+        raise MalformedProblem(
+            f"{str(error).rstrip('.')}. A problem is a name from `kernelarc problems list`, or a "
+            "folder with definition.json and workload.jsonl."
+        ) from None
 
 
 def _load(path: Path, problem: Problem, language: str | None) -> Solution:
+    from kernelarc.guard.errors import MalformedSolution
     from kernelarc.guard.schema import load_solution
 
-    return load_solution(path, problem, language)
+    if not path.exists():
+        raise MalformedSolution(
+            f"there is no file {str(path)!r}; give a solution.json, its folder, or a source file "
+            "(.cpp, .py)."
+        )
+    try:
+        return load_solution(path, problem, language)
+    except MalformedSolution as error:
+        text = str(error)
+        if not text.startswith(path.name):
+            text = f"{path.name}: {text}"
+        raise MalformedSolution(
+            f"{text.rstrip('.')}. `kernelarc problems show {problem.name}` prints the function to "
+            "write."
+        ) from None
 
 
 async def _judge(
@@ -130,9 +164,7 @@ async def _judge(
 
 
 def _leader(database: Path, problem: Problem, device_name: str) -> Solution | None:
-    from kernelarc.memory.archive import open_archive
-
-    with open_archive(database) as archive:
+    with opened_archive(database, None) as archive:
         archive.catalogue.register_problem(problem)
         leader = archive.leaders.leader(problem.name, device_name)
         return archive.catalogue.solution(leader.solution_id) if leader else None

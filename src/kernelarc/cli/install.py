@@ -6,6 +6,7 @@ cannot be understood is never touched.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -18,10 +19,11 @@ from typing import Annotated, Any
 import typer
 
 from kernelarc.cli.output import console, print_json, reported
-from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption
+from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, writing_refused
 from kernelarc.guard.errors import RequestError
 
 NAME = "kernelarc"
+BY_HAND = " Repair it, or add the entry by hand: run this without --write to see it."
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,10 @@ def _merged(kind: Client, path: Path, entry: dict[str, Any]) -> str:
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path} cannot be read ({error}); nothing was written.") from None
+        raise RequestError(
+            f"{path} cannot be read ({error}); nothing was written. Repair it, or choose another "
+            "file with --file."
+        ) from None
     if not text.strip():
         return _rendered(kind, entry)
     if kind.is_toml:
@@ -145,12 +150,13 @@ def _merged(kind: Client, path: Path, entry: dict[str, Any]) -> str:
         document = json.loads(text)
     except ValueError as error:
         raise RequestError(
-            f"{path} is not plain JSON ({error}); nothing was written. Add the entry by hand: run "
-            "the command without --write to see it."
+            f"{path} is not plain JSON ({error}); nothing was written.{BY_HAND}"
         ) from None
     servers = document.setdefault(kind.section, {}) if isinstance(document, dict) else None
     if not isinstance(servers, dict):
-        raise RequestError(f"{path}: {kind.section!r} is not an object; nothing was written.")
+        raise RequestError(
+            f"{path}: {kind.section!r} is not an object; nothing was written.{BY_HAND}"
+        )
     servers[NAME] = entry
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -162,26 +168,52 @@ def _merged_toml(kind: Client, path: Path, text: str, entry: dict[str, Any]) -> 
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise RequestError(f"{path} is not TOML ({error}); nothing was written.") from None
+        raise RequestError(f"{path} is not TOML ({error}); nothing was written.{BY_HAND}") from None
     servers = document.setdefault(kind.section, tomlkit.table(is_super_table=True))
     if not isinstance(servers, dict):
-        raise RequestError(f"{path}: {kind.section!r} is not a table; nothing was written.")
+        raise RequestError(
+            f"{path}: {kind.section!r} is not a table; nothing was written.{BY_HAND}"
+        )
     servers[NAME] = entry
     return tomlkit.dumps(document)
 
 
 def _write(path: Path, text: str) -> Path | None:
-    """Write atomically; returns the backup of what was there, if anything was."""
-    target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    backup = None
-    if target.exists():
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        backup = target.with_name(f"{target.name}.{stamp}.bak")
-        backup.write_bytes(target.read_bytes())
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    temporary.write_text(text, "utf-8")
-    if target.exists():
-        temporary.chmod(target.stat().st_mode & 0o777)
-    temporary.replace(target)
+    """Write atomically; returns the backup of what was there, if anything was.
+
+    Raises:
+        RequestError: the folder or the file cannot be written; the old file is as it was.
+    """
+    try:
+        target = path.resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        backup = _backup(target) if target.exists() else None
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+        mode = target.stat().st_mode & 0o777 if target.exists() else None
+        try:
+            _create(temporary, text.encode(), mode)
+            temporary.replace(target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        raise writing_refused(path, error, "--file") from None
     return backup
+
+
+def _backup(target: Path) -> Path:
+    """A copy next to the file, with its mode; an earlier copy is never overwritten."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    backup = target.with_name(f"{target.name}.{stamp}.bak")
+    _create(backup, target.read_bytes(), target.stat().st_mode & 0o777)
+    return backup
+
+
+def _create(path: Path, content: bytes, mode: int | None) -> None:
+    """A new file. A given mode holds from the start: such files may hold keys."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(path, flags, 0o666 if mode is None else mode & 0o600), "wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(content)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
 
 from kernelarc.guard.errors import KernelArcError, RequestError
 
@@ -44,7 +43,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except* KernelArcError as group:
-        error = _first(group)
+        error = first_error(group)
         if as_json:
             print_json({"error": str(error), "kind": type(error).__name__})
         else:
@@ -54,49 +53,8 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(code) from None
 
 
-class Commands(TyperGroup):
-    """The root command: its own usage errors look like all others, with ``--json`` too."""
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,  # noqa: ANN401 - as declared by typer
-    ) -> Any:  # noqa: ANN401 - as declared by typer
-        """Run a command line; exits with the code of the outcome."""
-        words = list(sys.argv[1:] if args is None else args)
-        try:
-            code = super().main(
-                words, prog_name or "kernelarc", complete_var, False, windows_expand_args, **extra
-            )
-        except typer.Abort:
-            sys.exit(130)
-        except typer.BadParameter.__mro__[2] as error:
-            _usage(error, as_json="--json" in words)
-        if standalone_mode:
-            sys.exit(code if isinstance(code, int) else OK)
-        return code
-
-
-def _usage(error: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401 - click is vendored
-    context = error.ctx
-    if not words_of(error):  # a group without a subcommand: typer has printed its help
-        typer.echo(context.get_help(), err=True)
-        sys.exit(BAD_INPUT)
-    command = context.command_path if context is not None else "kernelarc"
-    sentence = words_of(error).rstrip(".")
-    text = f"{sentence}. `{command} --help` shows what is allowed."
-    if as_json:
-        print_json({"error": text, "kind": type(error).__name__})
-    else:
-        print(f"error: {text}", file=sys.stderr)  # noqa: T201
-    sys.exit(error.exit_code)
-
-
-def _first(group: BaseExceptionGroup[KernelArcError]) -> KernelArcError:
+def first_error(group: BaseExceptionGroup[KernelArcError]) -> KernelArcError:
+    """The first error inside nested groups."""
     inner = group.exceptions[0]
     while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]

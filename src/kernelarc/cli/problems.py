@@ -117,9 +117,12 @@ def check(
 
     from kernelarc.cli.evaluate import find_problem
     from kernelarc.guard import problems
+    from kernelarc.guard.errors import RequestError
     from kernelarc.guard.pipeline import GuardSettings
 
     with reported(as_json=as_json):
+        if repeated := sorted({n for n in names or [] if (names or []).count(n) > 1}):
+            raise RequestError(f"name each problem once; repeated: {', '.join(repeated)}.")
         chosen = [find_problem(name) for name in names or problems.names()]
         settings = GuardSettings(
             home=home_folder(home),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,19 @@ import typer
 
 from kernelarc._version import __version__
 from kernelarc.cli.output import console, print_json, reported
-from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, database_file
+from kernelarc.cli.settings import (
+    DatabaseOption,
+    HomeOption,
+    JsonOption,
+    opened_archive,
+    writing_refused,
+)
 
 if TYPE_CHECKING:
     from kernelarc.clients.report import ProblemFacts, ReportData
     from kernelarc.guard.schema import Problem
     from kernelarc.memory.archive import Archive
-    from kernelarc.memory.rows import Attempt, Promotion, RunReport
+    from kernelarc.memory.rows import Attempt, Promotion, Run, RunReport
 
 
 def report(
@@ -34,16 +41,15 @@ def report(
     """Write the report of a run: one HTML file with plots, which needs no network."""
     from kernelarc.clients.report import summarise
     from kernelarc.guard.errors import RequestError
-    from kernelarc.memory.archive import open_archive
 
-    with reported(as_json=as_json), open_archive(database_file(database, home)) as archive:
+    with reported(as_json=as_json), opened_archive(database, home) as archive:
         if run_id is None:
             runs = archive.runs.runs()
             if not runs:
                 raise RequestError("there is no run yet; start one with `kernelarc run PROBLEM`.")
             run_id = runs[0].id
+        run = known_run(archive, run_id)
         path, data = write_report(archive, run_id, output)
-        run = archive.runs.run(run_id)
         if as_json:
             print_json(outcome_document(data, run.state.value, run.reason, path))
         else:
@@ -51,16 +57,44 @@ def report(
             console().print(f"report: {path}", markup=False, soft_wrap=True)
 
 
-def write_report(archive: Archive, run_id: str, path: Path) -> tuple[Path, ReportData]:
-    """Write the page of a run atomically; returns its absolute path and what it shows."""
+def known_run(archive: Archive, run_id: str) -> Run:
+    """A run by its id.
+
+    Raises:
+        UnknownId: there is none; the text lists the newest ones.
+    """
+    from kernelarc.guard.errors import UnknownId
+
+    try:
+        return archive.runs.run(run_id)
+    except UnknownId:
+        newest = [found.id for found in archive.runs.runs()[:5]]
+        hint = f"Newest runs: {', '.join(newest)}." if newest else "There is no run yet."
+        raise UnknownId("run", run_id, f"{hint} `kernelarc run PROBLEM` starts one.") from None
+
+
+def write_report(
+    archive: Archive, run_id: str, path: Path, *, option: str = "--output"
+) -> tuple[Path, ReportData]:
+    """Write the page of a run atomically; returns its absolute path and what it shows.
+
+    Raises:
+        RequestError: it cannot be written there; ``option`` chooses another place.
+    """
     from kernelarc.clients.report import build_report
 
     data = report_data(archive, run_id)
     target = path.expanduser().absolute()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    page = build_report(data)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_text(build_report(data), "utf-8")
-    temporary.replace(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(page, "utf-8")
+        temporary.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise writing_refused(target, error, option) from None
     return target, data
 
 

@@ -19,8 +19,8 @@ from kernelarc.cli.settings import (
     JsonOption,
     checked_device,
     checked_isolation,
-    database_file,
     home_folder,
+    opened_archive,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def run(
     attempts: Annotated[
         int, typer.Option(min=1, help="Submissions of each agent to each of its problems.")
     ] = 12,
-    minutes: Annotated[float, typer.Option(min=0.1, help="Time for the whole run.")] = 10.0,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, max=10080, help="Time for the whole run.")
+    ] = 10.0,
     strategies: Annotated[
         str | None,
         typer.Option(help="Comma-separated strategy ids to start with; default: automatic."),
@@ -62,16 +64,15 @@ def run(
 
     Ctrl-C stops it; `kernelarc resume` goes on. Exit code 1: no solution was promoted.
     """
-    from kernelarc.memory.archive import open_archive
-
     with reported(as_json=as_json):
         spec = _spec(
             names, agents, strategies, attempts, minutes, seed, device, board_cap, agent_patience
         )
+        level = checked_isolation(isolation)
         folder = home_folder(home)
-        with open_archive(database_file(database, home)) as archive:
+        with opened_archive(database, home) as archive:
             run_id = archive.runs.start_run(spec.model_dump(mode="json")).id
-            _sitting(archive, run_id, spec, folder, checked_isolation(isolation), report, as_json)
+            _sitting(archive, run_id, spec, folder, level, report, as_json)
 
 
 def resume(
@@ -85,16 +86,17 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a run that was interrupted or killed; nothing is repeated."""
+    from kernelarc.cli.report import known_run
     from kernelarc.clients.run_spec import RunSpec
-    from kernelarc.memory.archive import open_archive
     from kernelarc.memory.rows import RunState
 
     with reported(as_json=as_json):
+        level = checked_isolation(isolation)
         folder = home_folder(home)
-        with open_archive(database_file(database, home)) as archive:
-            spec = RunSpec.model_validate(archive.runs.run(run_id).spec)
+        with opened_archive(database, home) as archive:
+            spec = RunSpec.model_validate(known_run(archive, run_id).spec)
             archive.runs.set_run_state(run_id, RunState.RUNNING, reason="resumed")
-            _sitting(archive, run_id, spec, folder, checked_isolation(isolation), report, as_json)
+            _sitting(archive, run_id, spec, folder, level, report, as_json)
 
 
 def _spec(
@@ -117,6 +119,11 @@ def _spec(
         if not problems.get(name).ranked(checked_device(device)):
             raise RequestError(f"problem {name!r} has no workloads for device {device!r}.")
     wanted = [s.strip() for s in strategies.split(",") if s.strip()] if strategies else []
+    if strategies is not None and not wanted:
+        raise RequestError(
+            "--strategies is empty; name ids, separated by commas, or leave it out. Known: "
+            f"{', '.join(catalogue.load().ids())}."
+        )
     for strategy in wanted:
         catalogue.load().get(strategy)
     if repeated := sorted({n for n in names if names.count(n) > 1}):
@@ -154,7 +161,7 @@ def _sitting(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(spec.model_dump_json(indent=2), "utf-8")
     outcome = anyio.run(_orchestrate, archive, run_id, spec, home, isolation, as_json)
-    path, data = write_report(archive, run_id, report or folder / "report.html")
+    path, data = write_report(archive, run_id, report or folder / "report.html", option="--report")
     promoted = any(problem.promotions for problem in data.problems)
     if as_json:
         print_json(outcome_document(data, outcome.state.value, outcome.reason, path))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelarc.cli.output import reported
+from kernelarc.cli.output import first_error, reported
 from kernelarc.cli.settings import (
     DatabaseOption,
     DeviceOption,
@@ -21,7 +23,9 @@ from kernelarc.cli.settings import (
     checked_isolation,
     database_file,
     home_folder,
+    unusable_database,
 )
+from kernelarc.guard.errors import BoardBusy, BoardError, RequestError
 
 if TYPE_CHECKING:
     from kernelarc.server.settings import ServerSettings
@@ -49,7 +53,8 @@ def stdio(
 
     with reported():
         settings = _settings(database, home, device, isolation, board_cap, {})
-        anyio.run(serve_stdio, settings)
+        with _named_database(settings.database):
+            anyio.run(serve_stdio, settings)
 
 
 def serve_socket(
@@ -65,8 +70,42 @@ def serve_socket(
     import anyio
 
     with reported():
-        settings = _settings(database, home, device, isolation, board_cap, json.loads(plateau))
+        settings = _settings(database, home, device, isolation, board_cap, _overrides(plateau))
         anyio.run(_serve_socket, settings, socket)
+
+
+@contextlib.contextmanager
+def _named_database(path: Path) -> Iterator[None]:
+    """An archive that cannot be opened is an error that names its file."""
+    try:
+        yield
+    except* BoardBusy:
+        raise
+    except* BoardError as group:
+        raise unusable_database(path, first_error(group)) from None
+
+
+def _overrides(plateau: str) -> dict[str, float]:
+    """Overrides of the plateau policy.
+
+    Raises:
+        RequestError: it is not a JSON object, or names an unknown setting.
+    """
+    from dataclasses import fields
+
+    from kernelarc.strategies.plateau import PlateauPolicy
+
+    known = [field.name for field in fields(PlateauPolicy)]
+    try:
+        found = json.loads(plateau)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not set(found) <= set(known):
+        raise RequestError(
+            f"--plateau {plateau!r} is not understood; it takes a JSON object with any of: "
+            f"{', '.join(known)}."
+        )
+    return found
 
 
 async def _serve_socket(settings: ServerSettings, socket: Path) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kernelarc.guard.errors import RequestError
+from kernelarc.guard.errors import BoardBusy, BoardError, RequestError
+
+if TYPE_CHECKING:
+    from kernelarc.memory.archive import Archive
 
 IsolationLevel = Literal["full", "reduced", "none"]
 
@@ -69,6 +74,40 @@ def database_file(database: Path | None, home: Path | None) -> Path:
     if database is not None:
         return database.expanduser().absolute()
     return home_folder(home) / "kernelarc.db"
+
+
+def unusable_database(path: Path, error: Exception) -> RequestError:
+    """What to say of a file that cannot be opened as the archive."""
+    return RequestError(
+        f"the database {path} cannot be used: {error} Choose another with --db or KERNELARC_DB."
+    )
+
+
+@contextmanager
+def opened_archive(database: Path | None, home: Path | None) -> Iterator[Archive]:
+    """The archive, created when it is missing.
+
+    Raises:
+        RequestError: the file cannot be opened, is no database or is of a newer version.
+    """
+    from kernelarc.memory.archive import open_archive
+
+    path = database_file(database, home)
+    try:
+        archive = open_archive(path)
+    except BoardBusy:
+        raise
+    except BoardError as error:
+        raise unusable_database(path, error) from None
+    with archive:
+        yield archive
+
+
+def writing_refused(path: Path, error: OSError, option: str) -> RequestError:
+    """What to say when a file that the user named cannot be written."""
+    return RequestError(
+        f"{path} cannot be written ({error.strerror}); choose another with {option}."
+    )
 
 
 def checked_device(device: str) -> str:
