@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import platform
 import shutil
@@ -91,6 +90,8 @@ def doctor(
 
 
 def _package(name: str) -> str | None:
+    import importlib.metadata
+
     if importlib.util.find_spec(name) is None:
         return None
     try:

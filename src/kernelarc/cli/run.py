@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -231,6 +230,8 @@ def _enrol(
     archive: Archive, run_id: str, spec: RunSpec
 ) -> tuple[Mapping[str, tuple[str, str]], Mapping[str, AgentState]]:
     """Identities with fresh tokens: agent id and token by name, and how each stood."""
+    import secrets
+
     from kernelarc.clients.run_record import AgentState
 
     known = {agent.name: agent.state.value for agent in archive.runs.agents(run_id)}
