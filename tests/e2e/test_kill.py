@@ -145,7 +145,7 @@ def test_a_killed_orchestrator_leaves_nothing_running_and_is_resumed_without_rep
         with pytest.raises(subprocess.TimeoutExpired):
             run.wait(rng.uniform(6.0, 12.0))
         run.kill()
-        run.wait()
+        run.communicate()
         before = attempts_by_agent(home)
         _wait_until_gone(home)
         assert all(count <= ATTEMPTS for count in before.values()), sitting
