@@ -67,10 +67,10 @@ def run(
         spec = _spec(
             names, agents, strategies, attempts, minutes, seed, device, board_cap, agent_patience
         )
-        level = isolation
+        level = checked_isolation(isolation)
         folder = home_folder(home)
         with opened_archive(database, home) as archive:
-            checked_isolation(isolation); run_id = archive.runs.start_run(spec.model_dump(mode="json")).id
+            run_id = archive.runs.start_run(spec.model_dump(mode="json")).id
             _sitting(archive, run_id, spec, folder, level, report, as_json)
 
 
@@ -90,7 +90,7 @@ def resume(
     from kernelarc.memory.rows import RunState
 
     with reported(as_json=as_json):
-        level = isolation
+        level = checked_isolation(isolation)
         folder = home_folder(home)
         with opened_archive(database, home) as archive:
             spec = RunSpec.model_validate(known_run(archive, run_id).spec)
