@@ -129,7 +129,9 @@ def _relayed_stdin() -> Iterator[tuple[int, int]]:
 
 async def _relay(source: int, sink: int, scope: anyio.CancelScope) -> None:
     """Copies ``source`` to ``sink`` until its end or until ``scope`` is cancelled; closes sink."""
-    pollable = not stat.S_ISREG(os.fstat(source).st_mode)
+    # Regular files and devices such as /dev/null cannot be waited for; they never block a read.
+    mode = os.fstat(source).st_mode
+    pollable = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)
     try:
         with scope:
             while True:

@@ -1,7 +1,8 @@
 """Who has to change the approach: a pure function of the attempt history of one problem.
 
 Words
-    An attempt is *verified* when its verdict passed. It is *near* another when their similarity
+    An attempt is *verified* when its verdict passed, unless its timing was inconclusive: that says
+    something about the host and nothing about the approach. It is *near* another when their similarity
     reaches ``duplicate_similarity``, and *novel* when it is near none of the same agent's earlier
     attempts. Only the order of ``sequence`` counts, never the order of the arguments.
 
@@ -170,6 +171,11 @@ def assess(
     )
 
 
+def _counts(attempt: Attempt) -> bool:
+    """Whether an attempt uses up patience when it is not promoted."""
+    return attempt.passed and attempt.outcome is not BenchmarkOutcome.INCONCLUSIVE
+
+
 def admit(
     attempts: Sequence[Attempt],
     *,
@@ -221,7 +227,7 @@ def _plateau(
 ) -> tuple[Literal["none", "agent", "problem"], str, bool]:
     """The scope, its reason, and whether a pivot is demanded."""
     start, pivot = _window(own, applicable, policy)
-    verified = sum(attempt.passed for attempt in own[start:])
+    verified = sum(_counts(attempt) for attempt in own[start:])
     streak = _duplicate_streak(own, start, policy)
     if verified >= policy.agent_patience:
         return "agent", f"None of your last {verified} verified attempts was promoted.", True
@@ -297,7 +303,7 @@ def _problem_moment(history: Sequence[Attempt], policy: PlateauPolicy) -> int | 
     for attempt in history:
         if attempt.promoted:
             verified, moment = 0, None
-        elif attempt.passed:
+        elif _counts(attempt):
             verified += 1
             if verified == policy.problem_patience:
                 moment = attempt.sequence

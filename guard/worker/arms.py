@@ -15,8 +15,6 @@ from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
 from kernelarc.guard.worker.trial import Stimulus, Trial
 
 FIRST_NULL_BATCHES = 10
-SMALLEST_NET_US = 0.01
-"""A net latency is never reported as zero or less: such a figure is noise around nothing."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +117,10 @@ class NullCosts:
             known += [arm.run(workload, [batch]).judge_ns for batch in batches]
 
 
+class Unmeasurable(Exception):
+    """A turn took no longer than calls without work: nothing was measured."""
+
+
 class LeaderFailed(Exception):
     """The leader's runner failed: nothing can be said about the candidate."""
 
@@ -193,14 +195,21 @@ class Arms:
             self._costs[passing].measure(arm, workload, batches)
 
     def leg(self, name: str, workload: Workload, batches: list[list[Stimulus]]) -> Leg:
-        """One turn of arm ``A`` (leader) or ``B`` (candidate)."""
+        """One turn of arm ``A`` (leader) or ``B`` (candidate).
+
+        Raises:
+            CandidateFailed, LeaderFailed: the solution of that arm failed.
+            Unmeasurable: the time is not above that of calls without work.
+        """
         with _as_leader() if name == "A" else contextlib.nullcontext():
             raw = self._arms[name].run(workload, batches)
         sets = len(batches[0])
         costs = self._costs[self._conventions[name]]
         net_ns = raw.judge_ns - costs.cost_ns(workload)
+        if net_ns <= 0:
+            raise Unmeasurable
         return Leg(
-            net_us=max(net_ns / sets / 1e3, SMALLEST_NET_US),
+            net_us=net_ns / sets / 1e3,
             runner_us=raw.runner_ns / sets / 1e3,
             gap_us=(net_ns - raw.runner_ns) / sets / 1e3,
         )

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ class Judge:
             environment_key=self._environment.key,
             progress=self._progress(request["id"]),
         )
-        with self._lease(exclusive=False):
+        with self._lease(request["id"], exclusive=False):
             return verify(context, problem, solution).model_dump(mode="json")
 
     def _benchmark(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class Judge:
             environment_key=self._environment.key,
             progress=self._progress(request["id"]),
         )
-        with self._lease(exclusive=True):
+        with self._lease(request["id"], exclusive=True):
             return benchmark(context, problem, solution, leader).model_dump(mode="json")
 
     def _admit(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -167,11 +168,17 @@ class Judge:
             floors[workload.uuid] = limit.model_dump(mode="json")
         return floors
 
-    def _lease(self, *, exclusive: bool) -> Any:  # noqa: ANN401
+    def _lease(self, job: str, *, exclusive: bool) -> AbstractContextManager[None]:
+        progress = self._progress(job)
+
+        def wait(seconds: float) -> None:
+            progress("waiting for the device, which another process uses", 0, 0)
+            self.interrupts.wait([], seconds)
+
         return lease(
             self._environment.device_id,
             exclusive=exclusive,
-            wait=lambda seconds: void(self.interrupts.wait([], seconds)),
+            wait=wait,
             timeout_s=min(LEASE_TIMEOUT_S, self._settings.timeouts.total_s),
         )
 
@@ -181,10 +188,6 @@ class Judge:
             self._answer({"id": job, "phase": phase, "done": done, "total": total})
 
         return report
-
-
-def void(_value: object) -> None:
-    """Drop a value."""
 
 
 def _problem(request: dict[str, Any]) -> Problem:

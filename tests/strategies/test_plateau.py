@@ -512,3 +512,27 @@ def test_tried_and_untried_split_the_applicable_strategies(attempts, applicable,
     assert state.exhausted == (not state.untried)
     own = [attempt for attempt in attempts if attempt.agent == "ada"]
     assert sum(record.attempts for record in state.tried) == len(own)
+
+
+def test_inconclusive_timings_use_up_no_patience():
+    def history(outcome):
+        return [
+            Attempt(
+                agent="a",
+                strategy="vectorise",
+                solution_id=f"s{i}",
+                fingerprint=fingerprint(
+                    {"main.cpp": f"int f{i}() {{ return {i} * {i}; }}" * (i + 1)}
+                ),
+                passed=True,
+                outcome=outcome,
+                roofline_fraction=None,
+                sequence=i,
+            )
+            for i in range(6)
+        ]
+
+    policy = PlateauPolicy(duplicate_streak=100)
+    options = {"agent": "a", "applicable": ["vectorise", "fuse-passes"], "policy": policy}
+    assert assess(history(BenchmarkOutcome.BACKUP), **options).must_pivot
+    assert not assess(history(BenchmarkOutcome.INCONCLUSIVE), **options).must_pivot
