@@ -37,8 +37,8 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 
 demo: $(VENV)/.ready  ## Four agents improve two kernels on this machine, with a report at the end
 	@$(BIN)/kernelarc doctor --no-start --json > /dev/null || { $(BIN)/kernelarc doctor --no-start; exit 3; }
-	@echo "==> four agents, two problems, at most three and a half minutes"
-	@$(BIN)/kernelarc run rmsnorm softmax --agents 4 --attempts 8 --minutes 3.5 --seed 1
+	@echo "==> four agents, two problems, about three and a half minutes"
+	@$(BIN)/kernelarc run rmsnorm softmax --agents 4 --attempts 8 --minutes 3.2 --seed 1
 
 test: $(VENV)/.ready-dev  ## The test suite, about five minutes
 	@echo "==> tests; the slow ones (kill -9 of runs, every template, foreign clients): make test-slow"
