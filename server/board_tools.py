@@ -97,6 +97,9 @@ async def read_board(
         cursor=cursor,
         board_cap=services.settings.board_cap,
     )
+    done = "That is all; compile_and_verify what you learned."
+    if not page.insights:
+        done = "No posts match; compile_and_verify a first candidate, then post_insight."
     more = f'read_board(problem="{task.name}", cursor="{page.next_cursor}", ...) has more.'
     return reply(
         BoardView(
@@ -104,7 +107,7 @@ async def read_board(
             notice=NOTICE,
             insights=[insight_view(insight, task.name) for insight in page.insights],
             next_cursor=page.next_cursor,
-            next=more if page.next_cursor else "That is all; compile_and_verify what you learned.",
+            next=more if page.next_cursor else done,
         )
     )
 

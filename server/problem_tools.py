@@ -147,7 +147,10 @@ async def get_leader(
         history=[await _past(services, past) for past in promotions[: -HISTORY_SHOWN - 1 : -1]]
         if history and promotions
         else None,
-        next="Read a backup's source at kernelarc://solutions/{id}; then compile_and_verify.",
+        next="Read a backup's source at kernelarc://solutions/{id}; then compile_and_verify."
+        if leader is not None or spare
+        else "Nobody leads yet: the reference is the one to beat (get_problem has its source). "
+        "compile_and_verify a first candidate.",
     )
     if leader is None:
         return reply(view)
