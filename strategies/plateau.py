@@ -4,7 +4,8 @@ Words
     An attempt is *verified* when its verdict passed, unless its timing was inconclusive: that says
     something about the host and nothing about the approach. It is *near* another when their
     similarity reaches ``duplicate_similarity``, and *novel* when it is near none of the same
-    agent's earlier attempts. Only the order of ``sequence`` counts, never the order of the arguments.
+    agent's earlier attempts. Only the order of ``sequence`` counts, never the order of the
+    arguments.
 
 A pivot
     is an agent's novel attempt under an applicable strategy that this agent had not tried; once
