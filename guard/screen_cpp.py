@@ -59,9 +59,11 @@ def screen_c(path: str, text: str, files: Mapping[str, str]) -> Iterator[ScreenF
         for match in pattern.finditer(spliced):
             message = f"{what}: {NO_FILES}"
             yield ScreenFinding(_POLICY, path, _line(spliced, match.end()), message)
+    # Once for each name: a text may have it ten thousand times.
+    own = {name for name in set(_CALL.findall(code)) if _defines(code, name)}
     for match in _CALL.finditer(code):
         name = match["name"]
-        if _calls_the_system(code, match.start()) and not _defines(code, name):
+        if name not in own and _calls_the_system(code, match.start()):
             reason = _C_REASONS.get(name, NO_PROGRAMS)
             yield ScreenFinding(
                 _POLICY, path, _line(code, match.start("name")), f"{name}(): {reason}"

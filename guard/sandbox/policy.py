@@ -54,7 +54,7 @@ class SandboxPolicy:
     """The rights of one confined process; everything that is not listed is refused.
 
     ``processes`` counts processes and threads. Below root it counts those of this sandbox; for
-    root it counts those of ``uid`` on the whole host.
+    root it counts those of ``uid`` on the whole host, so give each sandbox its own.
     """
 
     readable: tuple[Path, ...]

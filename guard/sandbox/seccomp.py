@@ -23,7 +23,7 @@ _NUMBER_AT, _ARCH_AT = 0, 4
 
 _AF_UNIX = 1
 _SOCK_TYPE_MASK, _SOCK_DGRAM = 0xF, 2
-_F_ADD_SEALS = 1033
+_F_SETSIG, _F_ADD_SEALS = 10, 1033
 _CLONE_THREAD = 0x10000
 _CLONE_NEW_ANY = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
@@ -44,6 +44,8 @@ REFUSED = (
     *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot"),
     *("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "syslog", "vhangup", "iopl"),
     *("ioperm", "sethostname", "setdomainname", "personality"),
+    # A frozen process is woken by any SIGCONT, also by one that it ordered beforehand.
+    *("timer_create", "mq_notify"),
     # Clocks.
     *("settimeofday", "clock_settime", "adjtimex", "clock_adjtime"),
 )
@@ -126,11 +128,10 @@ def program(
     instructions += _on("connect", [_fail(errno.ECONNREFUSED)])
     for name in ("socket", "socketpair"):
         instructions += _on(name, _only_unix_streams())
-    # A seal on memory shared with the judge could lock the judge out of its own buffers.
-    instructions += _on(
-        "fcntl",
-        [_load_argument(1), (_JUMP_EQUAL, 0, 1, _F_ADD_SEALS), _fail(errno.EPERM)],
-    )
+    # A seal on memory shared with the judge could lock the judge out of its own buffers; a
+    # descriptor that sends SIGCONT when something comes in would end the freeze.
+    body = [_load_argument(1), (_JUMP_EQUAL, 1, 0, _F_SETSIG), (_JUMP_EQUAL, 0, 1, _F_ADD_SEALS)]
+    instructions += _on("fcntl", [*body, _fail(errno.EPERM)])
     instructions.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 

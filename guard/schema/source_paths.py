@@ -40,11 +40,14 @@ def checked_path(path: str) -> str:
         raise ValueError("must be relative and normalised, for example 'main.py' or 'src/a.hpp'")
     if ":" in path:
         raise ValueError("no ':' in a path; it would be a drive or the end of an entry file")
+    # "@name" is a file of options to a compiler and to the programs that it starts.
     hidden = [
-        part for part in parts if part.startswith((".", "~", "-")) or part.endswith((" ", "."))
+        part for part in parts if part.startswith((".", "~", "-", "@")) or part.endswith((" ", "."))
     ]
     if hidden:
-        raise ValueError(f"{hidden[0]!r} may not begin with '.', '~', '-' or end with '.' or ' '")
+        raise ValueError(
+            f"{hidden[0]!r} may not begin with '.', '~', '-', '@' or end with '.' or ' '"
+        )
     if path.casefold() in RESERVED_FILES:
         raise ValueError(f"{path!r} is a file of the problem; choose another name")
     return path

@@ -16,6 +16,7 @@ import fcntl
 import math
 import mmap
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,27 @@ class Arena:
     def tensors(self, index: int) -> dict[str, torch.Tensor]:
         """Judge's views of the tensors of one set, by name."""
         return self._views[index]
+
+    def places(
+        self, names: Collection[str], count: int, generator: torch.Generator
+    ) -> torch.Tensor:
+        """Positions of random bytes, in random order, in the named tensors of all sets."""
+        slots = [s for row in self.slots for s in row if s.name in names and s.size_bytes]
+        if not slots:
+            return torch.empty(0, dtype=torch.int64)
+        which = torch.randint(len(slots), (count,), generator=generator)
+        inside = torch.randint(1 << 62, (count,), generator=generator)
+        offsets = torch.tensor([s.offset for s in slots])[which]
+        return offsets + inside % torch.tensor([s.size_bytes for s in slots])[which]
+
+    def peek(self, places: torch.Tensor) -> torch.Tensor:
+        """The bytes at some positions, as they are now."""
+        return self._bytes[places]
+
+    def owner(self, place: int) -> str:
+        """The tensor that a position lies in."""
+        flat = [slot for row in self.slots for slot in row]
+        return next(s.name for s in flat if s.offset <= place < s.offset + s.size_bytes)
 
     def layout(self) -> list[list[dict[str, Any]]]:
         """The layout in the form that is sent to the runner."""

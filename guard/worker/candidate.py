@@ -110,6 +110,7 @@ class Workshop:
             candidate.spec,
             library=library,
             interrupts=self.interrupts,
+            spin=host.processors().apart,
         )
         try:
             runner.load(self.timeouts.compile_s)

@@ -102,13 +102,21 @@ def socket_pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send_json(sock: socket.socket, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-    """Send one JSON datagram with descriptors; only to the trusted side, or downwards."""
+def send_json(
+    sock: socket.socket, message: dict[str, Any], fds: tuple[int, ...] = (), flags: int = 0
+) -> None:
+    """Send one JSON datagram with descriptors; only to the trusted side, or downwards.
+
+    Downwards with ``MSG_DONTWAIT``: a receiver that reads nothing must not stop the sender.
+
+    Raises:
+        OSError: the other side is gone, or its queue is full.
+    """
     data = json.dumps(message, separators=(",", ":")).encode()
     if len(data) > MAX_JSON_BYTES:
         raise ValueError(f"a control message of {len(data)} bytes exceeds {MAX_JSON_BYTES}")
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    sock.sendmsg([data], ancillary)
+    sock.sendmsg([data], ancillary, flags)
 
 
 def recv_json(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:

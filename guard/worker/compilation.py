@@ -62,12 +62,14 @@ def compile_in_sandbox(spec: dict[str, Any], log_fd: int, out_fd: int) -> int:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    units = [n for n in sorted(spec["files"]) if n.endswith((".cpp", ".cc", ".cxx", ".c"))]
-    command = [spec["compiler"], *spec["flags"], "-I.", *units, "-o", "solution.so"]
+    # With "./" in front no name is taken for an option.
+    units = [f"./{n}" for n in sorted(spec["files"]) if n.endswith((".cpp", ".cc", ".cxx", ".c"))]
+    # Outside the folder, where no source can be in the way.
+    command = [spec["compiler"], *spec["flags"], "-I.", *units, "-o", "../solution.so"]
     with os.fdopen(os.dup(log_fd), "wb") as log:
         done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     if done.returncode == 0:
-        data = (folder / "solution.so").read_bytes()
+        data = (folder.parent / "solution.so").read_bytes()
         view = memoryview(data)
         while view:
             view = view[os.write(out_fd, view) :]

@@ -53,6 +53,11 @@ class Processors:
     reserved: tuple[int, ...]
     """For the judge, and what is left for server and agents: a quarter, at least one."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether the judge can be busy without taking a candidate's processor."""
+        return not set(self.candidates) & set(self.reserved)
+
 
 @functools.cache
 def processors() -> Processors:

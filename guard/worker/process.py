@@ -2,7 +2,9 @@
 
 A runner is frozen (SIGSTOP) whenever it is not being called. That is what gives a candidate no
 head start on inputs that the judge is still writing, no way to slow the leader down during the
-leader's turn, and no late writes after it said that it was done.
+leader's turn, and no late writes after it said that it was done. A freeze counts when the kernel
+shows every thread as stopped; the sandbox refuses what could end it from inside (a timer or a
+descriptor that sends SIGCONT).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import select
 import signal
 import socket
 from pathlib import Path
-from time import monotonic, perf_counter_ns
+from time import monotonic, perf_counter_ns, sleep
 from typing import Any
 
 from kernelarc.guard.errors import SandboxUnavailable, WorkerLost
@@ -36,9 +38,15 @@ from kernelarc.guard.worker.channel import (
 from kernelarc.guard.worker.compilation import cut_log
 from kernelarc.guard.worker.contention import process_cpu_s
 from kernelarc.guard.worker.interrupts import Interrupts
+from kernelarc.guard.worker.stillness import all_still
 from kernelarc.guard.worker.zygote import policy_to_json
 
 KILL_TIMEOUT_S = 10
+STOP_TIMEOUT_S = 5
+STOP_POLL_S = 0.0002
+SPIN_NS = 3_000_000
+"""So long the judge watches for the end of a call without sleeping. Waking up takes 20 to 80 us: a
+candidate could say that it is done so much before it is, and go unnoticed."""
 
 _FAILURE_STATUS = {
     FailureCode.LOAD: EvaluationStatus.COMPILE_ERROR,
@@ -123,6 +131,10 @@ class ConfinedProcess:
         """Processor time of the confined process so far, seconds; 0 when it has ended."""
         return process_cpu_s(self._pid) if self._pid is not None else 0.0
 
+    def is_still(self) -> bool:
+        """Whether no thread of the confined process can run: all are stopped, or have ended."""
+        return self._pid is None or all_still(self._pid)
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the confined process; nothing if it has ended."""
         if self._process is not None:
@@ -170,8 +182,11 @@ class RunnerProcess:
         *,
         library: bytes | None,
         interrupts: Interrupts,
+        spin: bool = False,
     ) -> None:
+        """``spin``: wait for calls without sleeping; the judge has a processor of its own."""
         self._interrupts = interrupts
+        self._spin_ns = SPIN_NS if spin else 0
         self._control, theirs = socket_pair()
         self._log = memory_file(b"")
         fds = [theirs.fileno(), memory_file(json.dumps(spec).encode()), self._log]
@@ -231,18 +246,37 @@ class RunnerProcess:
         Raises:
             CandidateFailed: anything but the one expected frame in time.
         """
+        if not self._process.is_still():
+            raise CandidateFailed(
+                EvaluationStatus.PROTOCOL, "the process ran on although it had been stopped."
+            )
         self._index += 1
         body = {"command": Command.CALL, "slot": slot, "index": self._index}
         # The bell is rung while the runner is still frozen: it wakes once, with work waiting.
         self._send(body)
         start = perf_counter_ns()
         self.thaw()
+        self._watch(start + self._spin_ns)
         frame = self._expect(RunnerEvent.DONE, self._index, timeout_s, "a call")
         return start, frame.elapsed_ns
 
     def freeze(self) -> None:
-        """Stop every thread of the candidate."""
+        """Stop every thread of the candidate, and wait until the kernel has done it.
+
+        The signal works when a thread next leaves the kernel. One that populates gigabytes or has
+        taken the lowest rank can put that off, and with it the stop of all the others.
+
+        Raises:
+            CandidateFailed: it did not stop.
+        """
         self._process.signal(signal.SIGSTOP)
+        deadline = monotonic() + STOP_TIMEOUT_S
+        while not self._process.is_still():
+            if monotonic() > deadline:
+                raise CandidateFailed(
+                    EvaluationStatus.PROTOCOL, "the process could not be stopped."
+                )
+            sleep(STOP_POLL_S)
 
     def thaw(self) -> None:
         """Let the candidate run."""
@@ -266,9 +300,19 @@ class RunnerProcess:
 
     def _send(self, body: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         try:
-            send_json(self._control, body, fds)
+            send_json(self._control, body, fds, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            raise CandidateFailed(
+                EvaluationStatus.PROTOCOL, "the process does not read what it is told."
+            ) from None
         except OSError:
             raise self._death("being called") from None
+
+    def _watch(self, until_ns: int) -> None:
+        poller = select.poll()
+        poller.register(self._control.fileno(), select.POLLIN | select.POLLHUP)
+        while perf_counter_ns() < until_ns and not poller.poll(0):
+            pass
 
     def _expect(self, event: RunnerEvent, index: int, timeout_s: float, during: str) -> Frame:
         deadline = monotonic() + timeout_s

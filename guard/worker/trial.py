@@ -1,12 +1,13 @@
 """One judged batch: the only kind of call that a candidate ever gets.
 
 Fresh inputs it has not seen, outputs filled with a fresh pattern, the runner frozen while the judge
-writes; then the call; then a sampled read that ends the judge's clock; then every output, canary
-and input is checked.
+writes; then the call; then a sampled read that ends the judge's clock; then the runner is frozen,
+and every output, canary and input is checked.
 """
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from time import perf_counter_ns
 
@@ -18,10 +19,12 @@ from kernelarc.guard.worker.compare import compare, merge
 from kernelarc.guard.worker.inputs import InputSet
 from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
 
-SAMPLES_PER_TENSOR = 64
-"""Random output elements that the judge reads before it stops its clock: work that is still going
-on for a fraction f of an output is noticed with probability 1 - (1 - f)**64 in each of hundreds of
-calls. Each read fetches a line from the candidate's core, and that is part of the measured time."""
+SAMPLES = 64
+"""Random bytes of all outputs of a batch, in random order, that the judge reads in one go before it
+stops its clock: work that still goes on for a fraction f of the batch is noticed with probability
+1 - (1 - f)**64 in each of hundreds of batches. (Set by set, the last outputs would be read tens of
+microseconds after the first, and work on them could go on so long.) Each read fetches a line from
+the candidate's core, and that is part of the measured time."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Trial:
         self._slot = slot
         self._arena: Arena = runner.arenas[slot]
         self._generator = generator
+        # Not the one of the poison: from what a candidate sees of that it could work out the rest.
+        self._coin = torch.Generator().manual_seed(secrets.randbits(63))
         self._timeout_s = call_timeout_s * self._arena.sets
         self._outputs = list(problem.definition.outputs)
 
@@ -83,18 +88,18 @@ class Trial:
             CandidateFailed: anything that a candidate can do wrong.
         """
         poisons = [self._write(k, s) for k, s in enumerate(stimuli)]
-        picks = [self._pick(k) for k in range(self.sets)]
+        places = self._arena.places(self._outputs, SAMPLES, self._coin)
         start, runner_ns = self._runner.call(self._slot, self._timeout_s)
-        samples = [self._sample(k, pick) for k, pick in enumerate(picks)]
+        samples = self._arena.peek(places)
         judge_ns = perf_counter_ns() - start
         self._runner.freeze()
         if not verify:
             return BatchResult(judge_ns, runner_ns, [], Correctness())
+        self._check_settled(places, samples)
         outputs = [
             {name: self._arena.tensors(k)[name].clone() for name in self._outputs}
             for k in range(self.sets)
         ]
-        self._check_settled(outputs, picks, samples)
         self._check_bounds()
         self._check_inputs(stimuli)
         worst = Correctness()
@@ -126,37 +131,15 @@ class Trial:
             tensors[name].copy_(poison[name])
         return poison
 
-    def _pick(self, index: int) -> dict[str, torch.Tensor]:
-        tensors = self._arena.tensors(index)
-        picks = {}
-        for name in self._outputs:
-            count = tensors[name].numel()
-            size = min(count, SAMPLES_PER_TENSOR)
-            picks[name] = (
-                torch.randint(0, count, (size,), generator=self._generator)
-                if count
-                else torch.empty(0, dtype=torch.int64)
+    def _check_settled(self, places: torch.Tensor, samples: torch.Tensor) -> None:
+        changed = (self._arena.peek(places) != samples).nonzero()
+        if changed.numel():
+            name = self._arena.owner(int(places[changed[0]]))
+            raise CandidateFailed(
+                EvaluationStatus.STALE_OUTPUT,
+                f"output {name!r} still changed after the call had returned: all work must "
+                "be finished when run() returns.",
             )
-        return picks
-
-    def _sample(self, index: int, picks: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        tensors = self._arena.tensors(index)
-        return {name: tensors[name].view(-1)[pick] for name, pick in picks.items()}
-
-    def _check_settled(
-        self,
-        outputs: list[dict[str, torch.Tensor]],
-        picks: list[dict[str, torch.Tensor]],
-        samples: list[dict[str, torch.Tensor]],
-    ) -> None:
-        for got, pick, sample in zip(outputs, picks, samples, strict=True):
-            for name, values in sample.items():
-                if not same_bits(got[name].reshape(-1)[pick[name]], values):
-                    raise CandidateFailed(
-                        EvaluationStatus.STALE_OUTPUT,
-                        f"output {name!r} still changed after the call had returned: all work must "
-                        "be finished when run() returns.",
-                    )
 
     def _check_bounds(self) -> None:
         where = self._arena.overwritten()

@@ -12,8 +12,11 @@ the answer is ``{"ok": true}`` with the process descriptors of ``Confined``, or 
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import secrets
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,10 @@ from kernelarc.guard.errors import SandboxUnavailable
 from kernelarc.guard.sandbox import Confined, SandboxPolicy, WallName, spawn_confined
 from kernelarc.guard.worker import compilation, runner
 from kernelarc.guard.worker.channel import recv_json, send_json
+
+USERS = 1024
+"""User ids from the policy's on that sandboxes take in turn."""
+_users = itertools.count(secrets.randbelow(USERS))
 
 
 def serve(control: socket.socket) -> None:
@@ -54,6 +61,9 @@ def _warm_up() -> None:
 
 def _spawn(message: dict[str, Any], fds: list[int]) -> Confined:
     policy = policy_from_json(message["policy"])
+    # As root, the limit on processes counts a user's over all sandboxes: with one user each, no
+    # candidate can use up the threads of the leader, or of another judge's candidate.
+    policy = replace(policy, uid=policy.uid + next(_users) % USERS)
     walls = frozenset(WallName(name) for name in message["walls"])
     if message["kind"] == "compiler":
         spec_fd, log_fd, out_fd = fds

@@ -272,6 +272,13 @@ def test_lines_are_counted_through_continued_lines_and_comments():
     assert only(cpp(source)).line == 5
 
 
+@pytest.mark.parametrize("definition", ["", "int fork(int) { return 1; }\n"])
+def test_a_thousand_calls_of_one_name_take_no_longer_than_one_look(definition):
+    calls = "void f() {" + "fork(1);" * 15_000 + "}\n"
+    found = cpp(definition + calls + C_RUN)
+    assert [f.line for f in found] == ([] if definition else [1])
+
+
 @given(st.text(alphabet="/*\"'\\ \nR()xu8fork#1", max_size=60))
 def test_blanking_keeps_every_position(source):
     for blanked in (_code_only(source), _without_comments(source)):

@@ -265,3 +265,11 @@ def test_an_include_cannot_read_a_file_of_the_host(judge, tmp_path):
     verdict = judge.verify(PROBLEM, cpp("honest(x, w, eps, y, M, N);", text))
     assert verdict.status is S.COMPILE_ERROR
     assert "THE_SECRET_TEXT" not in verdict.message
+
+
+@pytest.mark.parametrize("folder", ["solution.so", "a b", "ü$(id)"])
+def test_a_folder_of_any_name_can_hold_the_sources(judge, folder):
+    solution = solution_from_source(
+        PROBLEM, HONEST["cpp"].entry_source, "cpp", entry_point=f"{folder}/main.cpp::run"
+    )
+    assert judge.verify(PROBLEM, solution).status is S.PASSED

@@ -197,3 +197,12 @@ def test_fixed_processors_stay_fixed():
     fixed = seccomp.program(allow_exec=False, own_process_ids=True, fixed_cpus=True)
     assert decide(free, number, (0,), arch) == ALLOWED
     assert decide(fixed, number, (0,), arch) == "EPERM"
+
+
+@pytest.mark.parametrize("command", [0, 2, 3, 4, 8, 1030])  # F_DUPFD, F_SETFD, ..., F_SETOWN
+def test_of_fcntl_only_seals_and_the_choice_of_a_signal_are_refused(machine, command):
+    number, arch = kernel.number("fcntl"), kernel.AUDIT_ARCH[machine]
+    program = seccomp.program(allow_exec=False, own_process_ids=True)
+    assert decide(program, number, (3, command), arch) == ALLOWED
+    for refused in (10, 1033):  # F_SETSIG, F_ADD_SEALS
+        assert decide(program, number, (3, refused), arch) == "EPERM"

@@ -41,6 +41,8 @@ def test_plain_relative_paths_are_allowed(path: str) -> None:
         "a/.git/config",
         "~/main.py",
         "-o.py",
+        "@options.cpp",
+        "a/@options.cpp",
         "main.py.",
         "main.py ",
         "x" * 300,

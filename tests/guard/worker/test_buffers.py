@@ -85,6 +85,27 @@ def test_an_empty_tensor_has_a_place():
     arena.close()
 
 
+def test_random_places_lie_in_the_named_tensors_of_all_sets_and_show_every_change(arena):
+    places = arena.places(["y"], 4000, torch.Generator().manual_seed(1))
+    slots = [row[1] for row in arena.slots]
+    hit = [[p for p in places.tolist() if s.offset <= p < s.offset + s.size_bytes] for s in slots]
+    assert sum(map(len, hit)) == len(places)
+    assert [len(set(found)) for found in hit] == [s.size_bytes for s in slots]
+    assert places.tolist() != sorted(places.tolist())
+    assert {arena.owner(p) for p in places.tolist()} == {"y"}
+    before = arena.peek(places)
+    assert torch.equal(arena.peek(places), before)
+    arena.tensors(1)["y"][6] += 1
+    changed = places[arena.peek(places) != before]
+    assert set(changed.tolist()) == {slots[1].offset + 6 * 8}
+
+
+def test_there_is_nothing_to_look_at_in_empty_tensors():
+    arena = Arena([TensorPlan("y", "float32", (0, 4))], 2)
+    assert arena.peek(arena.places(["y"], 8, torch.Generator())).numel() == 0
+    arena.close()
+
+
 def test_buffers_that_cannot_be_had_are_refused():
     with pytest.raises(MemoryError, match="MiB"):
         Arena([TensorPlan("x", "float64", (1 << 20, 1 << 12))], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import pytest
 from hypothesis import given
@@ -70,3 +71,17 @@ def test_an_oversized_message_is_refused_by_the_sender():
     left, right = socket_pair()
     with left, right, pytest.raises(ValueError, match="exceeds"):
         send_json(left, {"text": "x" * MAX_JSON_BYTES})
+
+
+def test_a_receiver_that_reads_nothing_does_not_stop_the_sender():
+    ours, theirs = socket_pair()
+    with ours, theirs:
+        with pytest.raises(BlockingIOError):
+            send_many(ours, 100_000)
+        assert recv_json(theirs) == ({"command": 2}, [])
+        send_many(ours, 1)
+
+
+def send_many(sock: socket.socket, count: int) -> None:
+    for _ in range(count):
+        send_json(sock, {"command": 2}, flags=socket.MSG_DONTWAIT)
