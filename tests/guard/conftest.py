@@ -39,7 +39,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     settings = GuardSettings(
         home=tmp_path_factory.mktemp("home"),
         isolation="none",
-        call_timeout_s=2.0,
+        call_timeout_s=6.0,
         compile_timeout_s=20.0,
     )
     with (
