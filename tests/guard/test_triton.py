@@ -66,7 +66,13 @@ def run(x, y):
 """
 
 
-@pytest.mark.parametrize("source", [PLAIN, AUTOTUNED], ids=["plain", "autotuned"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(PLAIN, id="plain"),
+        pytest.param(AUTOTUNED, id="autotuned", marks=pytest.mark.slow),
+    ],
+)
 def test_an_honest_kernel_passes_and_is_labelled(judge, source):
     verdict = judge.verify(PROBLEM, solution_from_source(PROBLEM, source, "triton"))
     assert verdict.status is EvaluationStatus.PASSED, verdict.message
