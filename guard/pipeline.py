@@ -271,7 +271,8 @@ class _JudgeProcess:
                 line = await stream.receive_until(b"\n", MAX_LINE_BYTES)
                 self._take(json.loads(line))
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError,
-                anyio.ClosedResourceError):  # fmt: skip
+                anyio.ClosedResourceError, anyio.DelimiterNotFound, ValueError):  # fmt: skip
+            # The last two: no answer is that long, or not JSON. Such a judge is replaced.
             self.lost = True
         finally:
             if not self._ready.is_set():

@@ -87,9 +87,9 @@ def _file_rules(policy: SandboxPolicy, scratch: Path) -> Iterator[tuple[Path, in
     for name in DEVICES:
         yield Path("/dev", name), landlock.READ_FILE | landlock.WRITE_FILE
     if _has_own_proc():
-        # CUDA names its threads there. Nobody else is in it but the init of the sandbox, which
-        # is closed to it.
-        yield Path("/proc"), landlock.READ_FILE | landlock.READ_DIR | landlock.WRITE_FILE
+        # Nobody else is in it but the init of the sandbox, which is closed to it. Not to be
+        # written: a process could withdraw from being the first to go when memory runs out.
+        yield Path("/proc"), landlock.READ_FILE | landlock.READ_DIR
         return
     yield Path(os.path.realpath("/proc/self")), landlock.READ_FILE | landlock.READ_DIR
     for name in _HARMLESS_PROC:

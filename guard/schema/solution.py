@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,6 +15,8 @@ from kernelarc.guard.schema.source_paths import checked_path, shadowed_module
 MAX_SOURCE_BYTES = 1 << 20
 """All sources of a solution together."""
 MAX_SOURCES = 64
+MAX_FLAGS = 64
+MAX_FLAG_LENGTH = 200
 
 
 class Language(StrEnum):
@@ -75,12 +77,16 @@ class Hardware(StrEnum):
     CPU = "CPU"
 
 
+_Flag = Annotated[str, Field(max_length=MAX_FLAG_LENGTH)]
+_Flags = Annotated[list[_Flag], Field(max_length=MAX_FLAGS)]
+
+
 class CompileOptions(StrictModel):
     """Flags of the compilers; each language's builder has a list of what it allows."""
 
-    cflags: list[str] = Field(default_factory=list)
-    cuda_cflags: list[str] = Field(default_factory=lambda: ["-O3", "--use_fast_math"])
-    ld_flags: list[str] = Field(default_factory=lambda: ["-lcuda"])
+    cflags: _Flags = Field(default_factory=list)
+    cuda_cflags: _Flags = Field(default_factory=lambda: ["-O3", "--use_fast_math"])
+    ld_flags: _Flags = Field(default_factory=lambda: ["-lcuda"])
 
 
 class BuildSpec(StrictModel):

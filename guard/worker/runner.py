@@ -205,7 +205,7 @@ def _python(spec: dict[str, Any]) -> Bind:
     if spec["language"] == "triton":
         prepare_interpreter()
     module_file, function_name = spec["entry"]
-    function = _entry_point(folder / module_file, function_name)
+    function = _entry_point(folder, Path(module_file), function_name)
 
     def bind(tensors: dict[str, torch.Tensor], scalars: dict[str, Any], _axes: Any) -> Call:  # noqa: ANN401
         inputs = [tensors[n] if n in tensors else scalars[n] for n in spec["inputs"]]
@@ -217,9 +217,13 @@ def _python(spec: dict[str, Any]) -> Bind:
     return bind
 
 
-def _entry_point(path: Path, function_name: str) -> Callable[..., Any]:
+def _entry_point(folder: Path, file: Path, function_name: str) -> Callable[..., Any]:
+    path = folder / file
     module = ModuleType(path.stem)
     module.__file__ = str(path)
+    # In a folder, its neighbours can be imported with and without a leading dot.
+    module.__package__ = ".".join(file.parts[:-1])
+    sys.path.append(str(path.parent))
     sys.modules[path.stem] = module
     try:
         # linecache serves this file to tracebacks and to triton.jit, which needs the source.

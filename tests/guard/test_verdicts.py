@@ -13,6 +13,7 @@ from kernelarc.guard import problems
 from kernelarc.guard.errors import MalformedSolution, UnsupportedLanguage
 from kernelarc.guard.schema import (
     EvaluationStatus,
+    SourceFile,
     reference_solution,
     solution_from_source,
 )
@@ -273,3 +274,21 @@ def test_a_folder_of_any_name_can_hold_the_sources(judge, folder):
         PROBLEM, HONEST["cpp"].entry_source, "cpp", entry_point=f"{folder}/main.cpp::run"
     )
     assert judge.verify(PROBLEM, solution).status is S.PASSED
+
+
+@pytest.mark.parametrize("line", ["from helper import norm", "from .helper import norm"])
+def test_an_entry_point_in_a_folder_can_import_its_neighbours(judge, line):
+    solution = solution_from_source(
+        PROBLEM,
+        f"{line}\n\ndef run(x, weight, eps, y):\n    norm(x, weight, eps, y)\n",
+        "pytorch",
+        entry_point="kernels/main.py::run",
+    )
+    helper = SourceFile(
+        path="kernels/helper.py",
+        content=f"import torch\n\ndef norm(x, weight, eps, y):\n    {RIGHT}\n",
+    )
+    verdict = judge.verify(
+        PROBLEM, solution.model_copy(update={"sources": [*solution.sources, helper]})
+    )
+    assert verdict.status is S.PASSED, verdict.message

@@ -124,3 +124,8 @@ def test_siblings_of_a_hidden_folder_are_granted_one_by_one(tree):
     assert tree / "package" not in granted
     assert tree / "link" not in granted, "it leads into what is hidden"
     assert os.path.realpath(tree / "link") == str(tree / "package")
+
+
+@pytest.mark.parametrize(("name", "text"), [("oom_score_adj", "0"), ("comm", "worker")])
+def test_nothing_below_its_own_proc_can_be_written(best_host, name, text):
+    assert best_host.attempt("write_own_proc", name=name, text=text).refused == "EACCES"

@@ -10,7 +10,12 @@ from pydantic import ValidationError
 
 from kernelarc.guard.schema import Language, Solution, solution_id
 from kernelarc.guard.schema.base import describe
-from kernelarc.guard.schema.solution import MAX_SOURCE_BYTES, MAX_SOURCES
+from kernelarc.guard.schema.solution import (
+    MAX_FLAG_LENGTH,
+    MAX_FLAGS,
+    MAX_SOURCE_BYTES,
+    MAX_SOURCES,
+)
 
 SOLUTION: dict[str, Any] = {
     "name": "mine",
@@ -106,6 +111,17 @@ def test_a_solution_that_breaks_a_rule_is_refused(
 
 def test_size_is_counted_in_bytes() -> None:
     _refused(_changed(("sources", 1, "content"), "ä" * (MAX_SOURCE_BYTES // 2)), "are allowed")
+
+
+@pytest.mark.parametrize("kind", ["cflags", "cuda_cflags", "ld_flags"])
+def test_flags_are_limited_in_number_and_length(kind: str) -> None:
+    where = ("spec", "compile_options", kind)
+    Solution.model_validate(_changed(where, ["x" * MAX_FLAG_LENGTH] * MAX_FLAGS))
+    _refused(_changed(where, ["x"] * (MAX_FLAGS + 1)), f"at most {MAX_FLAGS} items")
+    _refused(_changed(where, ["x" * 10_000_000]), f"at most {MAX_FLAG_LENGTH} characters")
+    with pytest.raises(ValidationError) as caught:
+        Solution.model_validate(_changed(where, ["x" * 10_000_000]))
+    assert len(describe(caught.value)) < 1000
 
 
 def test_the_number_of_files_is_limited() -> None:
