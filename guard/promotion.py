@@ -63,9 +63,30 @@ def misses(ratios: Sequence[float], d0: float) -> int:
     return sum(1 for r in ratios if not r < 1 - d0)
 
 
-def screened_out(ratios: Sequence[float]) -> bool:
-    """Whether the screening blocks rule the candidate out: one of them shows no gain."""
-    return any(not r < 1 for r in ratios)
+def screening(ratios: Sequence[float], *, noise: float | None) -> Decision | None:
+    """The decision of the screening blocks, or ``None`` if the candidate goes on.
+
+    It goes on if all of them show a gain. It is called slower only if all of them show that, by
+    more than the noise: their own range where the noise floor is not known yet.
+    """
+    if all(r < 1 for r in ratios):
+        return None
+    missed = misses(ratios, 0)
+    spread = max(ratios) / min(ratios) - 1
+    if min(ratios) > 1 + margin(spread if noise is None else noise):
+        return Decision(
+            BenchmarkOutcome.BACKUP,
+            f"correct but slower: {statistics.median(ratios):.3f}x the leader's time "
+            f"({len(ratios)} screening blocks, {min(ratios):.3f}x to {max(ratios):.3f}x).",
+            missed,
+        )
+    return Decision(
+        BenchmarkOutcome.TIE,
+        f"no gain in screening: {missed} of {len(ratios)} blocks were not faster than the leader "
+        f"({min(ratios):.3f}x to {max(ratios):.3f}x its time), and all have to be before it is "
+        "measured further.",
+        missed,
+    )
 
 
 def interval(ratios: Sequence[float]) -> Interval:

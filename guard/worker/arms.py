@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,14 +13,15 @@ import torch
 from kernelarc.guard.schema import Problem, Workload
 from kernelarc.guard.worker.candidate import Candidate, Workshop, null_candidate
 from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
-from kernelarc.guard.worker.trial import Stimulus, Trial
+from kernelarc.guard.worker.trial import BatchResult, Stimulus, Trial
 
 FIRST_NULL_BATCHES = 10
+NULL_BATCHES = 2
 
 
 @dataclass(frozen=True)
-class Leg:
-    """One turn of one arm on one workload."""
+class Turn:
+    """One batch of one arm on one workload."""
 
     net_us: float
     """Judge's clock per call, null cost subtracted."""
@@ -27,14 +29,6 @@ class Leg:
     """The runner's claim per call."""
     gap_us: float
     """Judge's clock less the runner's, per call: what the hand-over cost, or a lie."""
-
-
-@dataclass(frozen=True)
-class RawLeg:
-    """Medians over the batches of one turn, nanoseconds per batch."""
-
-    judge_ns: float
-    runner_ns: float
 
 
 class Arm:
@@ -68,18 +62,13 @@ class Arm:
             batch = fresh()
             self._bind(workload, len(batch)).run(batch, verify=self._verify)
 
-    def run(self, workload: Workload, batches: list[list[Stimulus]]) -> RawLeg:
-        """One turn: the batches one after the other.
+    def run(self, workload: Workload, batch: list[Stimulus]) -> BatchResult:
+        """One turn.
 
         Raises:
             CandidateFailed: the solution failed.
         """
-        trial = self._trials[workload.uuid]
-        results = [trial.run(batch, verify=self._verify) for batch in batches]
-        return RawLeg(
-            statistics.median(r.judge_ns for r in results),
-            statistics.median(r.runner_ns for r in results),
-        )
+        return self._trials[workload.uuid].run(batch, verify=self._verify)
 
     def close(self) -> float:
         """End the runner; idempotent. Returns its processor time, seconds."""
@@ -109,12 +98,11 @@ class NullCosts:
         """Median cost of a batch without work."""
         return statistics.median(self.samples[workload.uuid])
 
-    def measure(self, arm: Arm, workload: Workload, batches: list[list[Stimulus]]) -> None:
-        """Add null batches: more in the first turn on a workload."""
+    def measure(self, arm: Arm, workload: Workload, batch: list[Stimulus]) -> None:
+        """Add null batches: more the first time on a workload."""
         known = self.samples.setdefault(workload.uuid, [])
-        repeats = 1 if known else FIRST_NULL_BATCHES
-        for _ in range(repeats):
-            known += [arm.run(workload, [batch]).judge_ns for batch in batches]
+        repeats = NULL_BATCHES if known else FIRST_NULL_BATCHES
+        known += [arm.run(workload, batch).judge_ns for _ in range(repeats)]
 
 
 class Unmeasurable(Exception):
@@ -126,10 +114,12 @@ class LeaderFailed(Exception):
 
 
 @contextlib.contextmanager
-def _as_leader() -> Iterator[None]:
+def _failures_of(name: str) -> Iterator[None]:
     try:
         yield
     except CandidateFailed as failed:
+        if name == "B":
+            raise
         raise LeaderFailed(failed.message) from None
 
 
@@ -158,10 +148,14 @@ class Arms:
         self._costs = costs
         self._conventions = conventions
         self._open: list[Arm] = []
+        self._arms: dict[str, Arm] = {}
+        # By coin: whoever starts first might get the better memory.
+        self._order = "AB" if secrets.randbits(1) else "BA"
         try:
-            with _as_leader():
-                first = self._start(workshop, problem, leader, generator)
-            self._arms = {"A": first, "B": self._start(workshop, problem, candidate, generator)}
+            for name in self._order:
+                with _failures_of(name):
+                    solution = leader if name == "A" else candidate
+                    self._arms[name] = self._start(workshop, problem, solution, generator)
             self._nulls = {
                 passing: self._start(
                     workshop,
@@ -183,32 +177,32 @@ class Arms:
             CandidateFailed: the candidate failed.
             LeaderFailed: the leader did.
         """
-        with _as_leader():
-            self._arms["A"].warm_up(workload, fresh)
-        self._arms["B"].warm_up(workload, fresh)
+        for name in self._order:
+            with _failures_of(name):
+                self._arms[name].warm_up(workload, fresh)
         for arm in self._nulls.values():
             arm.warm_up(workload, fresh)
 
-    def measure_null(self, workload: Workload, batches: list[list[Stimulus]]) -> None:
-        """One null turn of each calling convention in use."""
+    def measure_null(self, workload: Workload, batch: list[Stimulus]) -> None:
+        """Some null batches of each calling convention in use."""
         for passing, arm in self._nulls.items():
-            self._costs[passing].measure(arm, workload, batches)
+            self._costs[passing].measure(arm, workload, batch)
 
-    def leg(self, name: str, workload: Workload, batches: list[list[Stimulus]]) -> Leg:
+    def turn(self, name: str, workload: Workload, batch: list[Stimulus]) -> Turn:
         """One turn of arm ``A`` (leader) or ``B`` (candidate).
 
         Raises:
             CandidateFailed, LeaderFailed: the solution of that arm failed.
             Unmeasurable: the time is not above that of calls without work.
         """
-        with _as_leader() if name == "A" else contextlib.nullcontext():
-            raw = self._arms[name].run(workload, batches)
-        sets = len(batches[0])
+        with _failures_of(name):
+            raw = self._arms[name].run(workload, batch)
+        sets = len(batch)
         costs = self._costs[self._conventions[name]]
         net_ns = raw.judge_ns - costs.cost_ns(workload)
         if net_ns <= 0:
             raise Unmeasurable
-        return Leg(
+        return Turn(
             net_us=net_ns / sets / 1e3,
             runner_us=raw.runner_ns / sets / 1e3,
             gap_us=(net_ns - raw.runner_ns) / sets / 1e3,

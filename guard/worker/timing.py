@@ -9,14 +9,9 @@ runner's own clock only has to agree.
 from __future__ import annotations
 
 import math
-import secrets
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import monotonic
-
-import torch
 
 from kernelarc.guard import promotion
 from kernelarc.guard.roofline import Floor, floor, impossible
@@ -34,35 +29,21 @@ from kernelarc.guard.schema import (
     solution_id,
 )
 from kernelarc.guard.version import GUARD_VERSION
-from kernelarc.guard.worker import host
-from kernelarc.guard.worker.arms import Arm, Arms, LeaderFailed, Leg, NullCosts, Unmeasurable
-from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop, tensor_plans
-from kernelarc.guard.worker.contention import MAX_SHARE, Contention
-from kernelarc.guard.worker.inputs import draw, families_for
+from kernelarc.guard.worker.arms import LeaderFailed, Unmeasurable
+from kernelarc.guard.worker.blocks import BlockRunner, Pairing, Progress, WorkloadRecord
+from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop
+from kernelarc.guard.worker.contention import MAX_SHARE
 from kernelarc.guard.worker.interrupts import TotalTimeout
 from kernelarc.guard.worker.peaks import Peaks
 from kernelarc.guard.worker.process import CandidateFailed
-from kernelarc.guard.worker.reference import Reference
-from kernelarc.guard.worker.trial import Stimulus
 
-BATCHES_PER_LEG = 4
-TARGET_BATCH_NS = 800_000
-MAX_SETS = 8
-MAX_BATCH_BYTES = 256 << 20
-RESTART_EVERY = 4
-"""Blocks after which all runners are replaced: two processes of one kernel differ by their memory
-placement, which must not be mistaken for a difference of the kernels."""
 REFERENCE_BLOCKS = 11
-OTHER_FAMILY_EVERY = 8
 MISMATCH_SHARE = 0.5
 MISMATCH_SLACK_US = 100.0
 """Clocks agree if they differ, in the turn where they differ least, by less than this share of the
 judge's time, plus this slack per batch, plus twice what they differ for the leader. A hand-over
 costs more after real work than after a null call (the judge reads outputs that lie in another
 core's cache), and nothing is gained by a lie: the judge's clock ranks."""
-
-Progress = Callable[[str, int, int], None]
-
 
 NOISE_LIFETIME_S = 600.0
 """How long a noise floor is used: a host does not stay as quiet, or as busy, as it was."""
@@ -96,18 +77,6 @@ class TimingContext:
     isolation: Isolation
     environment_key: str
     progress: Progress
-
-
-@dataclass
-class WorkloadRecord:
-    """What was measured on one workload, over all blocks."""
-
-    workload: Workload
-    sets: int
-    floor: Floor
-    candidate: list[Leg] = field(default_factory=list)
-    leader: list[Leg] = field(default_factory=list)
-    ratios: list[float] = field(default_factory=list)
 
 
 def benchmark(
@@ -148,18 +117,6 @@ def benchmark(
         session.close()
 
 
-@dataclass(frozen=True)
-class _Pairing:
-    """One series of blocks: who meets whom, and what came out."""
-
-    phase: str
-    leader: Candidate
-    candidate: Candidate
-    conventions: dict[str, bool]
-    records: list[WorkloadRecord]
-    ratios: list[float] = field(default_factory=list)
-
-
 class _Session:
     def __init__(
         self, context: TimingContext, problem: Problem, solution: Solution, opponent: Solution
@@ -169,17 +126,13 @@ class _Session:
         self._solution = solution
         self._opponent = opponent
         self._against_reference = solution_id(opponent) == solution_id(reference_solution(problem))
-        self._reference = Reference(problem)
-        self._generator = torch.Generator().manual_seed(secrets.randbits(63))
+        self._blocks = BlockRunner(context.workshop, problem, context.progress)
         self._records: list[WorkloadRecord] = []
         self._ratios: list[float] = []
         self._noise: float | None = None
         self._decision: promotion.Decision | None = None
         self._over_reference: Interval | None = None
         self._reference_us: dict[str, float] = {}
-        self._arms: Arms | None = None
-        self._costs = {True: NullCosts(), False: NullCosts()}
-        self._contention = Contention(host.processors().candidates)
 
     def run(self) -> BenchmarkResult:
         """Screen, confirm, decide."""
@@ -193,16 +146,26 @@ class _Session:
         self._context.progress("compiling", 0, 0)
         candidate = self._context.workshop.prepare(self._problem, self._solution)
         leader = self._prepare_leader()
-        self._plan(leader)
+        self._records = self._blocks.plan(
+            leader,
+            [
+                WorkloadRecord(workload, floor=self._floor(workload))
+                for workload in self._problem.ranked(self._context.device)
+            ],
+        )
         screen = self._pairing(leader, candidate, "screening")
         self._take(screen)
-        self._blocks(screen, promotion.SCREEN_BLOCKS)
+        self._blocks.run(screen, promotion.SCREEN_BLOCKS)
         if (contended := self._contended()) is not None:
             return contended
         self._check_clocks()
-        if promotion.screened_out(self._ratios):
-            return self._screened()
-        self._contention = Contention(host.processors().candidates)
+        self._noise = self._context.noise.get(self._problem.digest, leader.id)
+        self._decision = promotion.screening(self._ratios, noise=self._noise)
+        if self._decision is not None:
+            return self.result(
+                self._decision.outcome, EvaluationStatus.PASSED, self._decision.reason
+            )
+        self._blocks.watch_contention()
         self._noise = self._noise_floor(leader)
         if (contended := self._contended()) is not None:
             return contended
@@ -210,22 +173,20 @@ class _Session:
         confirmation = self._pairing(leader, candidate, "timing")
         self._take(confirmation)
         margin = promotion.margin(self._noise)
-        self._contention = Contention(host.processors().candidates)
-        self._blocks(confirmation, promotion.BLOCKS, stop_margin=margin)
+        self._blocks.watch_contention()
+        self._blocks.run(confirmation, promotion.BLOCKS, stop_margin=margin)
         if (contended := self._contended()) is not None:
             return contended
         self._check_clocks()
         return self._decide(candidate)
 
-    def _take(self, pairing: _Pairing) -> None:
+    def _take(self, pairing: Pairing) -> None:
         """Let the result be about this comparison from now on."""
         self._records, self._ratios = pairing.records, pairing.ratios
 
     def close(self) -> None:
         """End all runners; idempotent."""
-        if self._arms is not None:
-            self._contention.add(self._arms.close())
-            self._arms = None
+        self._blocks.close()
 
     def _prepare_leader(self) -> Candidate:
         try:
@@ -233,99 +194,9 @@ class _Session:
         except CandidateFailed as failed:
             raise LeaderFailed(failed.message) from None
 
-    def _plan(self, leader: Candidate) -> None:
-        """Fix the number of calls per batch from the leader's speed; the candidate has no say."""
-        for workload in self._problem.ranked(self._context.device):
-            moved = self._problem.moved_bytes(workload)
-            rates = self._context.peaks.rates(moved)
-            limit = floor(moved, self._problem.flops(workload), rates)
-            self._records.append(WorkloadRecord(workload, 1, limit))
-        try:
-            arm = Arm(self._context.workshop, self._problem, leader, self._generator)
-        except CandidateFailed as failed:
-            raise LeaderFailed(failed.message) from None
-        try:
-            for record in self._records:
-                record.sets = self._sets(arm, record)
-        except CandidateFailed as failed:
-            raise LeaderFailed(failed.message) from None
-        finally:
-            arm.close()
-
-    def _sets(self, arm: Arm, record: WorkloadRecord) -> int:
-        arm.warm_up(record.workload, partial(self._batch, record))
-        legs = [arm.run(record.workload, [self._batch(record)]) for _ in range(3)]
-        # The judge's clock bounds the claim: few calls a batch mean much noise, and a leader could
-        # keep challengers off with that.
-        calls = [min(leg.runner_ns, leg.judge_ns) for leg in legs]
-        wanted = math.ceil(TARGET_BATCH_NS / max(min(calls), 1000))
-        size = sum(p.size_bytes for p in tensor_plans(self._problem, record.workload))
-        return max(1, min(wanted, MAX_SETS, MAX_BATCH_BYTES // max(size, 1)))
-
-    def _batch(self, record: WorkloadRecord) -> list[Stimulus]:
-        """Fresh inputs for one batch; now and then of another family, as in verification.
-
-        A candidate must not be able to tell a timed call from a verified one by its inputs.
-        Leader and candidate get the same batches, so that families do not enter the ratio.
-        """
-        family = "normal"
-        if secrets.randbelow(OTHER_FAMILY_EVERY) == 0:
-            family = secrets.choice(families_for(self._problem, record.workload))
-        return [self._stimulus(record.workload, family) for _ in range(record.sets)]
-
-    def _stimulus(self, workload: Workload, family: str) -> Stimulus:
-        self._context.workshop.interrupts.check()
-        inputs = draw(self._problem, workload, family=family, seed=secrets.token_bytes(32))
-        return Stimulus(inputs, self._reference.expected(inputs))
-
-    def _blocks(self, pairing: _Pairing, count: int, *, stop_margin: float | None = None) -> None:
-        """Run ``count`` blocks, restarting all runners every few.
-
-        With a ``stop_margin``, stop at the first miss too many against it.
-        """
-        for index in range(count):
-            if index % RESTART_EVERY == 0:
-                self.close()
-                self._arms = Arms(
-                    self._context.workshop,
-                    self._problem,
-                    self._generator,
-                    leader=pairing.leader,
-                    candidate=pairing.candidate,
-                    costs=self._costs,
-                    conventions=pairing.conventions,
-                )
-            self._context.progress(pairing.phase, index, count)
-            pairing.ratios.append(self._block(pairing))
-            if (
-                stop_margin is not None
-                and promotion.misses(pairing.ratios, stop_margin) > promotion.MAX_MISSES
-            ):
-                break
-        self.close()
-
-    def _block(self, pairing: _Pairing) -> float:
-        """One ABBA or BAAB block over all workloads; the ratio of geometric means."""
-        assert self._arms is not None
-        order = "ABBA" if secrets.randbits(1) else "BAAB"
-        logs = []
-        for record in pairing.records:
-            self._arms.warm_up(record.workload, partial(self._batch, record))
-            batches = [self._batch(record) for _ in range(2 * BATCHES_PER_LEG)]
-            first, second = batches[:BATCHES_PER_LEG], batches[BATCHES_PER_LEG:]
-            self._arms.measure_null(record.workload, first[:1])
-            legs: dict[str, list[Leg]] = {"A": [], "B": []}
-            for turn, name in enumerate(order):
-                given = first if turn < 2 else second
-                legs[name].append(self._arms.leg(name, record.workload, given))
-            a1, a2 = (leg.net_us for leg in legs["A"])
-            b1, b2 = (leg.net_us for leg in legs["B"])
-            value = (math.log(b1) + math.log(b2) - math.log(a1) - math.log(a2)) / 2
-            record.leader += legs["A"]
-            record.candidate += legs["B"]
-            record.ratios.append(math.exp(value))
-            logs.append(max(-math.log(4), min(math.log(4), value)))
-        return math.exp(statistics.fmean(logs))
+    def _floor(self, workload: Workload) -> Floor:
+        moved = self._problem.moved_bytes(workload)
+        return floor(moved, self._problem.flops(workload), self._context.peaks.rates(moved))
 
     def _noise_floor(self, leader: Candidate) -> float:
         """|leader against itself| over A/A blocks, in two processes as for a candidate."""
@@ -335,23 +206,23 @@ class _Session:
             passing = not self._against_reference
             pairing = replace(pairing, conventions={"A": passing, "B": passing})
             try:
-                self._blocks(pairing, promotion.NOISE_BLOCKS)
+                self._blocks.run(pairing, promotion.NOISE_BLOCKS)
             except CandidateFailed as failed:
                 raise LeaderFailed(failed.message) from None
             known = promotion.noise_floor(pairing.ratios)
-            if self._contention.share() <= MAX_SHARE:
+            if self._blocks.contention() <= MAX_SHARE:
                 self._context.noise.put(self._problem.digest, leader.id, known)
         return known
 
-    def _pairing(self, leader: Candidate, candidate: Candidate, phase: str) -> _Pairing:
+    def _pairing(self, leader: Candidate, candidate: Candidate, phase: str) -> Pairing:
         """A comparison with records of its own, so that it does not mix with the session's."""
         reference = leader.id == solution_id(reference_solution(self._problem))
-        return _Pairing(
+        return Pairing(
             phase,
             leader,
             candidate,
             {"A": not reference, "B": True},
-            [WorkloadRecord(r.workload, r.sets, r.floor) for r in self._records],
+            [WorkloadRecord(r.workload, r.floor, r.sets) for r in self._records],
         )
 
     def _check_clocks(self) -> None:
@@ -379,7 +250,7 @@ class _Session:
 
     def _contended(self) -> BenchmarkResult | None:
         """The result when others used too much of the host, else ``None``."""
-        share = self._contention.share()
+        share = self._blocks.contention()
         if share <= MAX_SHARE:
             return None
         return self.result(
@@ -387,19 +258,6 @@ class _Session:
             EvaluationStatus.PASSED,
             f"other programs used {share:.0%} of its processors while it was timed (at most "
             f"{MAX_SHARE:.0%} is tolerated). Nothing was decided; try again when the host is idle.",
-        )
-
-    def _screened(self) -> BenchmarkResult:
-        self._noise = self._context.noise.get(self._problem.digest, solution_id(self._opponent))
-        noise = self._noise or 0.0
-        decision = promotion.decide(
-            self._ratios, noise=min(noise, promotion.MAX_NOISE), workload_ratios={}
-        )
-        self._decision = decision
-        return self.result(
-            decision.outcome,
-            EvaluationStatus.PASSED,
-            f"{decision.reason} It did not pass the screening of {promotion.SCREEN_BLOCKS} blocks.",
         )
 
     def _decide(self, candidate: Candidate) -> BenchmarkResult:
@@ -423,7 +281,7 @@ class _Session:
             return promotion.interval(self._ratios)
         reference = self._context.workshop.prepare(self._problem, reference_solution(self._problem))
         pairing = self._pairing(reference, candidate, "against the reference")
-        self._blocks(pairing, REFERENCE_BLOCKS)
+        self._blocks.run(pairing, REFERENCE_BLOCKS)
         self._reference_us = _leader_latencies(pairing.records)
         return promotion.interval(pairing.ratios)
 
@@ -465,7 +323,7 @@ class _Session:
                 ratio=round(statistics.median(record.ratios), 5),
                 floor_us=round(record.floor.floor_us, 3),
                 bound=record.floor.bound,
-                calls=len(record.candidate) * BATCHES_PER_LEG * record.sets,
+                calls=len(record.candidate) * record.sets,
             )
             for record in self._records
             if record.candidate and record.ratios

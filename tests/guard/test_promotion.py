@@ -15,6 +15,34 @@ from kernelarc.guard.schema import BenchmarkOutcome
 ratio = st.floats(min_value=0.05, max_value=20.0)
 
 
+def test_screening_lets_pass_what_gained_in_every_block():
+    assert promotion.screening([0.9, 0.999, 0.5], noise=None) is None
+    assert promotion.screening([0.9, 1.0, 0.5], noise=None) is not None
+
+
+def test_screening_calls_slower_only_what_is_slower_beyond_the_noise():
+    """Three blocks of an equal candidate often lie on one side by chance."""
+    slower = promotion.screening([1.5, 1.52, 1.49], noise=None)
+    assert slower is not None
+    assert slower.outcome is BenchmarkOutcome.BACKUP
+    for ratios, noise in (([1.05, 1.01, 1.07], None), ([1.05, 1.06, 1.05], 0.08)):
+        equal = promotion.screening(ratios, noise=noise)
+        assert equal is not None
+        assert equal.outcome is BenchmarkOutcome.TIE
+        assert "0 of 3" not in equal.reason
+        assert f"{min(ratios):.3f}x to {max(ratios):.3f}x" in equal.reason
+
+
+@given(st.lists(st.floats(0.25, 4.0), min_size=3, max_size=3), st.none() | st.floats(0, 0.5))
+def test_screening_never_decides_for_the_candidate(ratios, noise):
+    decision = promotion.screening(ratios, noise=noise)
+    if decision is None:
+        assert max(ratios) < 1
+    else:
+        assert decision.outcome in (BenchmarkOutcome.TIE, BenchmarkOutcome.BACKUP)
+        assert (decision.outcome is BenchmarkOutcome.TIE) or min(ratios) > 1
+
+
 def test_twenty_clear_gains_and_two_misses_promote():
     ratios = [0.9] * 20 + [1.01, 1.02]
     decision = promotion.decide(ratios, noise=0.01, workload_ratios={"w": 0.9})
