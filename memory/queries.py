@@ -307,8 +307,8 @@ EVENT = "SELECT id, run_id, agent_id, kind, payload, created_at FROM events"
 
 ATTEMPT = """
 SELECT s.id, s.run_id, s.agent_id, a.name AS agent_name, p.name AS problem, s.solution_id,
-    o.language, s.strategy, s.note, b.outcome, b.status AS benchmark_status, b.speedup,
-    b.latency_us, s.created_at,
+    o.language, s.strategy, s.note, b.outcome, b.status AS benchmark_status, b.leader_id,
+    b.speedup, b.latency_us, s.created_at,
     (SELECT v.status FROM verdicts v
      WHERE v.solution_id = s.solution_id AND v.problem_id = s.problem_id
      ORDER BY v.id DESC LIMIT 1) AS status,

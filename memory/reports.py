@@ -165,6 +165,7 @@ def _attempt(row: dict[str, Any]) -> Attempt:
         outcome=row["outcome"] and BenchmarkOutcome(row["outcome"]),
         benchmark_status=statuses["benchmark_status"],
         promoted=bool(row["promoted"]),
+        leader_id=row["leader_id"],
         speedup=row["speedup"],
         latency_us=row["latency_us"],
         created_at=row["created_at"],

@@ -208,8 +208,10 @@ class Attempt:
     """Why a ``REJECTED`` benchmark was rejected."""
     promoted: bool
     """Whether this solution ever became the leader, and this is its first submission."""
+    leader_id: str | None
+    """Solution that its latest benchmark compared it with."""
     speedup: float | None
-    """Over the leader of its session, median."""
+    """Over ``leader_id``, median: comparable only with others over the same solution."""
     latency_us: float | None
     created_at: float
 

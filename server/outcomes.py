@@ -101,6 +101,7 @@ def benchmark_view(
         speedup=_speedup(result.speedup) if decided else None,
         speedup_over_reference=_speedup(result.speedup_over_reference),
         compared_with=result.leader_id,
+        margin=round(result.margin, 4) if decided and result.margin is not None else None,
         timings=(_timings(result, problem) or None) if decided else None,
         isolation=result.isolation.level,
         job_id=job_id,

@@ -150,6 +150,7 @@ def _attempt_record(services: Services, attempt: Attempt) -> dict[str, Any]:
         "status": attempt.status,
         "outcome": attempt.outcome,
         "promoted": attempt.promoted,
+        "leader_id": attempt.leader_id,
         "speedup": attempt.speedup,
         "latency_us": attempt.latency_us,
         "files": {file.path: file.content for file in files},

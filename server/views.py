@@ -227,6 +227,7 @@ class JobView(View):
     speedup: SpeedupView | None = None
     speedup_over_reference: SpeedupView | None = None
     compared_with: str | None = None
+    margin: float | None = None
     timings: list[TimingView] | None = None
     isolation: str | None = None
     job_id: str | None = None

@@ -21,12 +21,14 @@ def test_an_attempt_gains_status_and_outcome_as_the_guard_speaks(scene, reports)
         return only
 
     assert (attempt().status, attempt().outcome, attempt().promoted) == (None, None, False)
+    assert attempt().leader_id is None
     scene.verify(solution)
     assert (attempt().status, attempt().outcome) == (Status.PASSED, None)
     scene.benchmark(solution, Outcome.PROMOTED, speedup=1.3)
     done = attempt()
     assert (done.outcome, done.promoted, done.speedup) == (Outcome.PROMOTED, True, 1.3)
     assert done.latency_us == pytest.approx(10.0)
+    assert done.leader_id == "f" * 32
     assert (done.strategy, done.note, done.language) == ("fusion", "first", "cpp")
     assert (done.agent, done.agent_name, done.run) == (scene.agent, "local", None)
     (digest,) = done.source_digests

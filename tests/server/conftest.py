@@ -148,6 +148,7 @@ class ScriptedGuard:
             status=EvaluationStatus.STALE_OUTPUT if rejected else EvaluationStatus.PASSED,
             reason="as scripted.",
             speedup=speedup if decided else None,
+            margin=0.0123456 if decided else None,
             speedup_over_reference=speedup if outcome is BenchmarkOutcome.PROMOTED else None,
             performance={workload.uuid: timing for workload in problem.ranked("cpu")},
             isolation=ISOLATION,

@@ -140,9 +140,18 @@ class _Search:
     async def _time(self, proposal: Proposal, solution_id: str) -> None:
         """Have a correct candidate timed, remember it and tell the others."""
         result = await self._benchmark(proposal, solution_id)
-        time = None if result is None else conclusions.latency_us(result)
+        answer = result or {}
+        time = conclusions.latency_us(answer)
         self.history.append(
-            Tried(proposal.strategy, proposal.point, EvaluationStatus.PASSED, solution_id, time)
+            Tried(
+                proposal.strategy,
+                proposal.point,
+                EvaluationStatus.PASSED,
+                solution_id,
+                time,
+                conclusions.speedup(answer),
+                conclusions.compared_with(answer),
+            )
         )
         if result is not None:
             self._follow(result)

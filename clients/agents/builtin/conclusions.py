@@ -71,6 +71,11 @@ def speedup(benchmark: Answer) -> float | None:
     return number(interval.get("median")) if isinstance(interval, Mapping) else None
 
 
+def compared_with(benchmark: Answer) -> str:
+    """Id of the solution that the candidate was timed against; empty when not said."""
+    return str(benchmark.get("compared_with") or "")
+
+
 def guidance(answer: Answer) -> Answer:
     """The plateau state in an answer; empty where it has none."""
     found = answer.get("guidance")
@@ -87,13 +92,17 @@ def own_attempts(text: str, space: Space) -> list[Tried]:
         point = read_tail(str(record.get("note", "")), space)
         status = record.get("status")
         if point is not None and status in set(EvaluationStatus):
+            # An undecided session's numbers are noise.
+            decided = record.get("outcome") != BenchmarkOutcome.INCONCLUSIVE
             attempts.append(
                 Tried(
                     strategy=str(record.get("strategy", "")),
                     point=point,
                     status=EvaluationStatus(str(status)),
                     solution_id=str(record.get("solution_id", "")),
-                    latency_us=number(record.get("latency_us")),
+                    latency_us=number(record.get("latency_us")) if decided else None,
+                    speedup=number(record.get("speedup")) if decided else None,
+                    leader=str(record.get("leader_id", "")),
                 )
             )
     return attempts
@@ -130,20 +139,31 @@ def timed(proposal: Proposal, benchmark: Answer) -> Insight:
         facts.append(f"{time:.4g} us")
     if ratio is not None:
         facts.append(f"{ratio:.3g}x as fast as the leader")
-    text = ", ".join(facts) + "." + _against_parent(proposal, time)
+    text = ", ".join(facts) + "." + _against_parent(proposal, benchmark)
     return Insight(
         "success" if won else "failure", f"{text} {tail(proposal.point)}", _evidence(benchmark)
     )
 
 
-def _against_parent(proposal: Proposal, time: float | None) -> str:
-    parent = proposal.parent
-    if parent is None or parent.latency_us is None or time is None:
+def _against_parent(proposal: Proposal, benchmark: Answer) -> str:
+    """What the change did, where both were timed against one solution; otherwise nothing.
+
+    Times of two sessions differ by what the machine did in between: they support no claim.
+    """
+    parent, new, leader = proposal.parent, speedup(benchmark), compared_with(benchmark)
+    if parent is None or new is None or not leader:
         return ""
+    old = {parent.leader: parent.speedup, parent.solution_id: 1.0}.get(leader)
+    if not old:
+        return ""
+    change = difference(parent.point, proposal.point)
+    margin = number(benchmark.get("margin")) or 0.0
+    if abs(new / old - 1) <= margin:
+        return f" Against the same leader, {change} made no measurable change."
     changed = [name for name, value in proposal.point.items() if parent.point[name] != value]
     trade = "; ".join(dict.fromkeys(f"{name} trades {LEVERS[name]}" for name in changed))
-    change = difference(parent.point, proposal.point)
-    return f" {change} took {parent.latency_us:.4g} us to {time:.4g} us: {trade}."
+    speedups = f"the speed-up from {old:.3g}x to {new:.3g}x"
+    return f" Against the same leader, {change} changed {speedups}: {trade}."
 
 
 def _evidence(answer: Answer) -> tuple[str, ...]:

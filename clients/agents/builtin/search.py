@@ -9,8 +9,10 @@ pivot, the next strategy is the one tried least; a run that is repeated repeats 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Literal
 
 from kernelarc.clients.agents.base import Assignment
@@ -32,6 +34,10 @@ class Tried:
     solution_id: str = ""
     latency_us: float | None = None
     """Geometric mean over the ranked workloads; ``None`` when it was not timed."""
+    speedup: float | None = None
+    """Over ``leader``, measured side by side; ``None`` when nothing was decided."""
+    leader: str = ""
+    """Id of the solution that it was timed against."""
 
     @property
     def passed(self) -> bool:
@@ -115,8 +121,9 @@ def _candidates(
     board: Sequence[Hint],
     strategy: str,
 ) -> Iterator[Proposal]:
-    own = [a for a in history if a.strategy == strategy]
-    fastest = sorted((a for a in own if a.passed), key=_latency)[:REFINED]
+    times = _times(history)
+    own = [n for n, a in enumerate(history) if a.strategy == strategy and a.passed]
+    fastest = [history[n] for n in sorted(own, key=times.__getitem__)[:REFINED]]
     seeds = space.seeds(strategy)
     for point in seeds:
         yield Proposal(strategy, point, "seed", f"a starting point of {strategy}.")
@@ -156,8 +163,32 @@ def difference(old: Point, new: Point) -> str:
     return ", ".join(changed) or "nothing"
 
 
-def _latency(attempt: Tried) -> float:
-    return float("inf") if attempt.latency_us is None else attempt.latency_us
+def _times(history: Sequence[Tried]) -> list[float]:
+    """The time of each attempt, microseconds, as far as it serves to rank them.
+
+    A machine drifts between sessions by more than most refinements gain. Attempts timed against
+    the same leader, or against leaders that were timed against the same one, form a chain, and
+    inside a chain only the speed-ups count: those were measured side by side. Latencies say how
+    chains compare, averaged over all of a chain.
+    """
+    links: list[tuple[str, float] | None] = []
+    of_solution: dict[str, tuple[str, float]] = {}
+    first_times: dict[str, list[float]] = defaultdict(list)
+    for attempt in history:
+        link = None
+        if attempt.leader and attempt.speedup:
+            first, gain = of_solution.get(attempt.leader, (attempt.leader, 1.0))
+            link = first, gain * attempt.speedup
+            of_solution.setdefault(attempt.solution_id, link)
+            if attempt.latency_us:
+                first_times[first].append(attempt.latency_us * link[1])
+        links.append(link)
+    return [
+        geometric_mean(first_times[link[0]]) / link[1]
+        if link and first_times[link[0]]
+        else attempt.latency_us or float("inf")
+        for attempt, link in zip(history, links, strict=True)
+    ]
 
 
 def _steps(space: Space, strategy: str, point: Point, seed: int) -> Iterator[Point]:

@@ -125,6 +125,30 @@ def test_the_fastest_correct_point_is_refined_first():
     assert propose(SMALL, [slow, fast], assignment()).parent == fast
 
 
+def timed(unroll, latency_us, speedup, leader):
+    point = SMALL.complete({"kernel": "packed", "unroll": unroll})
+    return Tried("packing", point, PASSED, f"s{unroll}", latency_us, speedup, leader)
+
+
+def test_side_by_side_measurements_outrank_latencies_of_different_sessions():
+    slow_machine = timed(8, 130.0, 1.4, "lead")
+    quiet_machine = timed(1, 100.0, 1.1, "lead")
+    assert propose(SMALL, [quiet_machine, slow_machine], assignment()).parent == slow_machine
+
+
+def test_a_leader_of_ones_own_links_the_sessions_before_and_after_it():
+    first = timed(1, 100.0, 1.5, "reference")
+    second = timed(8, 140.0, 1.2, "s1")  # 1.8 times the reference
+    third = timed(4, 90.0, 1.6, "reference")
+    assert propose(SMALL, [first, second, third], assignment()).parent == second
+
+
+def test_chains_without_a_common_leader_are_compared_by_latency():
+    first = timed(1, 100.0, 3.0, "reference")
+    second = timed(8, 50.0, 1.01, "lead")
+    assert propose(SMALL, [first, second], assignment()).parent == second
+
+
 def test_a_verified_success_of_another_agent_is_taken_into_the_own_strategy():
     seed = walk(SMALL, assignment(), 1, lambda _point: (50.0, PASSED))
     hint = Hint("rival", "parallelism", SMALL.complete({"threads": "all"}))
