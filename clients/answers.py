@@ -78,8 +78,8 @@ def near_roofline(result: Mapping[str, object]) -> bool:
     return isinstance(guidance, Mapping) and guidance.get("near_roofline") is True
 
 
-def attempts_made(history: str) -> int:
-    """How many attempts the text of an ``attempts`` resource lists.
+def submitted(history: str) -> set[str]:
+    """Ids of the solutions that the text of an ``attempts`` resource lists.
 
     Args:
         history: JSON: an array, or an object with the array under ``attempts``.
@@ -87,8 +87,9 @@ def attempts_made(history: str) -> int:
     try:
         content = json.loads(history)
     except ValueError:
-        return 0
-    return len(records(content.get("attempts") if isinstance(content, Mapping) else content))
+        return set()
+    attempts = records(content.get("attempts") if isinstance(content, Mapping) else content)
+    return {str(attempt["solution_id"]) for attempt in attempts if "solution_id" in attempt}
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,9 +13,10 @@ from kernelarc.clients.agents.base import Toolbox, ToolFailed
 SUBMIT = "compile_and_verify"
 """The tool whose calls are attempts."""
 
-FREE_REFUSALS = 10
-"""Submissions in a row that the server may refuse without costing an attempt. An agent that
-does not read refusals pays from then on, so that its budget ends it."""
+FREE_CALLS = 10
+"""Submissions in a row that cost no attempt because the server refused them or the agent had made
+them before. An agent that does not read its answers pays from then on, so that its budget ends
+it."""
 
 StopReason = Literal["budget", "time", "near_roofline"]
 
@@ -68,14 +69,25 @@ class MeteredToolbox:
     """A toolbox that ends with its budget.
 
     An attempt is charged before the call, so that overlapping calls cannot overdraw, and given
-    back when the server refuses it: then nothing was judged.
+    back when the server refuses it, or when it is code that the agent had submitted before: then
+    nothing new was judged.
+
+    Args:
+        toolbox: Makes the calls.
+        budget: What they are charged to.
+        watch: Told of every result.
+        submitted: Solutions that were charged in earlier sittings.
     """
 
-    def __init__(self, toolbox: Toolbox, budget: AttemptBudget, watch: Watch) -> None:
+    def __init__(
+        self, toolbox: Toolbox, budget: AttemptBudget, watch: Watch, submitted: Iterable[str]
+    ) -> None:
         self._toolbox = toolbox
         self._budget = budget
         self._watch = watch
-        self._refusals = 0
+        self._submitted = set(submitted)
+        self._free = 0
+        """In a row."""
         self._strategies: dict[str, str] = {}
 
     async def call(self, tool: str, **arguments: object) -> dict[str, object]:
@@ -102,13 +114,21 @@ class MeteredToolbox:
         try:
             result = await self._toolbox.call(SUBMIT, **arguments)
         except ToolFailed:
-            self._refusals += 1
-            if self._refusals <= FREE_REFUSALS:
-                self._budget.used -= 1
+            self._give_back()
             raise
-        self._refusals = 0
-        self._strategies[str(result.get("solution_id"))] = str(arguments.get("strategy", ""))
+        solution_id = str(result.get("solution_id"))
+        if solution_id in self._submitted:
+            self._give_back()
+        else:
+            self._free = 0
+            self._submitted.add(solution_id)
+        self._strategies[solution_id] = str(arguments.get("strategy", ""))
         return result
+
+    def _give_back(self) -> None:
+        self._free += 1
+        if self._free <= FREE_CALLS:
+            self._budget.used -= 1
 
 
 _REFUSAL: dict[StopReason, str] = {

@@ -20,10 +20,10 @@ from pydantic import JsonValue
 from kernelarc.clients.agents.base import Agent, AgentEnd, AgentStep, Assignment, Toolbox
 from kernelarc.clients.answers import (
     LeaderFacts,
-    attempts_made,
     current_leader,
     near_roofline,
     promoted_leader,
+    submitted,
 )
 from kernelarc.clients.assignment import Seat, StrategyPool, assign, strategy_pools, survey
 from kernelarc.clients.metering import AttemptBudget, MeteredToolbox, ProblemState
@@ -191,9 +191,10 @@ class _Sitting:
             await self._leave(name, state, "; ".join(_ended(end) for end in ends))
 
     async def _assignment(self, seat: Seat, toolbox: Toolbox, task: Assignment) -> AgentEnd:
+        earlier = submitted(await toolbox.read(_attempts_uri(task.problem)))
         budget = AttemptBudget(
             limit=self._run.spec.budgets.attempts,
-            used=attempts_made(await toolbox.read(_attempts_uri(task.problem))),
+            used=len(earlier),
             deadline=self.deadline,
             problem=self._problems[task.problem],
         )
@@ -204,7 +205,7 @@ class _Sitting:
         async def report(step: AgentStep) -> None:
             await self._step(task.problem, seat.agent.name, step, budget)
 
-        metered = MeteredToolbox(toolbox, budget, watch)
+        metered = MeteredToolbox(toolbox, budget, watch, earlier)
         while True:
             await self._emit(seat.agent.name, "agent_started", _task_facts(task, budget))
             end = await self._run.agent(seat.agent).run(metered, task, budget, report)

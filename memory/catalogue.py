@@ -156,8 +156,8 @@ class Catalogue:
     ) -> Submission:
         """Record an attempt: ``agent`` hands in a stored solution.
 
-        Every call is an attempt, also with a solution that was handed in before: streaks of
-        repetitions are what the plateau rule looks for.
+        The first time is an attempt. When the same agent hands in the same solution again, its
+        first submission is returned as it was, and nothing is recorded: no effort went into it.
 
         Args:
             problem: Name of a registered problem.
@@ -183,6 +183,10 @@ class Catalogue:
                 raise RequestError(f"solution {solution[:8]} is for {solves!r}, not {problem!r}.")
             agent_id = number(Prefix.AGENT, agent)
             run_id = run_of(db, agent_id)
+            ancestors = dict.fromkeys(full_id(db, parent) for parent in parents)
+            same = {"agent": agent_id, "problem": version["id"], "solution": solution}
+            if earlier := next(db.query(queries.SAME_SUBMISSION, same), None):
+                return _submission(db, earlier["id"])
             row = {
                 "run_id": run_id,
                 "agent_id": agent_id,
@@ -193,7 +197,6 @@ class Catalogue:
                 "created_at": self._clock(),
             }
             added = insert(db, "submissions", row)
-            ancestors = dict.fromkeys(full_id(db, parent) for parent in parents)
             db.table("submission_parents").insert_all(
                 {"submission_id": added, "position": position, "solution_id": parent}
                 for position, parent in enumerate(ancestors)

@@ -59,6 +59,11 @@ SELECT s.id, s.run_id, s.agent_id, p.name AS problem, s.solution_id, s.strategy,
 FROM submissions s JOIN problems p ON p.id = s.problem_id
 """
 
+SAME_SUBMISSION = """
+SELECT id FROM submissions
+WHERE agent_id = :agent AND problem_id = :problem AND solution_id = :solution ORDER BY id LIMIT 1
+"""
+
 # Results -------------------------------------------------------------------------------------
 
 VERDICT = "SELECT id, body, created_at FROM verdicts"

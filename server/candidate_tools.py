@@ -69,19 +69,18 @@ async def compile_and_verify(
     environment = await services.device.environment()
     identity = await off_loop(services.archive.catalogue.add_solution, solution)
     known = None if force else await _cached_verdict(services, task.name, identity, environment)
-    if not await _is_repeated_call(services, agent, identity):
-        if known is None:
-            standing = await services.standing(task)
-            await off_loop(_admit, standing, agent, named, solution)
-        await off_loop(
-            services.archive.catalogue.submit,
-            task.name,
-            identity,
-            agent=agent.id,
-            strategy=named,
-            parents=parents or (),
-            note=note,
-        )
+    if known is None and not await _is_repeated_call(services, agent, identity):
+        standing = await services.standing(task)
+        await off_loop(_admit, standing, agent, named, solution)
+    await off_loop(
+        services.archive.catalogue.submit,
+        task.name,
+        identity,
+        agent=agent.id,
+        strategy=named,
+        parents=parents or (),
+        note=note,
+    )
     if known is not None:
         guidance = await _guidance(services, task, agent, identity)
         return reply(verdict_view(known, cached=True, guidance=guidance))

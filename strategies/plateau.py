@@ -82,7 +82,8 @@ class PlateauPolicy:
     duplicate_similarity: float = 0.95
     """From this similarity on two attempts count as the same code; in (0, 1]."""
     duplicate_streak: int = 3
-    """Near-duplicates, identical resubmissions included, that one agent may send in a row."""
+    """Near-duplicates, the same code in another layout included, that one agent may send in a
+    row. An identical resubmission is no attempt: the archive does not record it."""
     roofline_stop: float = 0.95
     """Share of the physical limit at which a problem counts as solved; in (0, 1]."""
 

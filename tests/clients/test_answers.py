@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelarc.clients.answers import (
-    attempts_made,
     current_leader,
     near_roofline,
     promoted_leader,
+    submitted,
 )
 
 json_values = st.recursive(
@@ -26,7 +26,7 @@ def test_no_answer_however_odd_is_an_error(answer):
     promoted_leader({**answer, "verdict": "PROMOTED"})
     current_leader(answer)
     near_roofline(answer)
-    attempts_made(json.dumps(answer))
+    submitted(json.dumps(answer))
 
 
 def test_a_share_of_the_roofline_needs_every_workload():
@@ -40,6 +40,12 @@ def test_only_a_promotion_makes_a_leader():
     assert promoted_leader({"verdict": "TIE", "solution_id": "s"}) is None
 
 
-@pytest.mark.parametrize("history", ['[{"a": 1}, {}]', '{"attempts": [{}, {}], "more": 1}'])
-def test_attempts_are_counted_in_both_shapes(history):
-    assert attempts_made(history) == 2
+@pytest.mark.parametrize("whole", [False, True])
+def test_solutions_are_read_from_both_shapes_of_a_history_once_each(whole):
+    attempts = [{"solution_id": "s1"}, {"solution_id": "s2"}, {"solution_id": "s1"}, {"note": "x"}]
+    history = {"attempts": attempts, "more": 1} if whole else attempts
+    assert submitted(json.dumps(history)) == {"s1", "s2"}
+
+
+def test_a_history_that_cannot_be_read_lists_nothing():
+    assert submitted("not JSON") == set()

@@ -48,6 +48,38 @@ async def test_refused_submissions_cost_nothing_until_they_are_a_habit(run, scri
     assert not script.attempts["builtin-1", "rmsnorm"]
 
 
+class Repeating:
+    """Submits the same code until its budget ends it, with two other versions in between."""
+
+    kind = "builtin"
+
+    async def run(self, toolbox, assignment, budget, report):
+        calls = 0
+        while not budget.spent():
+            version = {4: 1, 9: 2}.get(calls, 0)
+            source = f"{assignment.agent} {version}"
+            await toolbox.call("compile_and_verify", problem=assignment.problem, source=source)
+            calls += 1
+        return AgentEnd("budget", "", calls)
+
+
+async def test_the_same_code_again_costs_nothing_until_it_is_a_habit(run, script):
+    await orchestrate(replace(run, agent=lambda _: Repeating()), handle_signals=False)
+    calls = [c for c in script.calls if c[:2] == ("builtin-1", "compile_and_verify")]
+    # Three versions; ten repetitions in a row are free, the next two use up the five attempts.
+    assert len(calls) == 9 + 1 + 10 + 2
+    assert len(script.attempts["builtin-1", "rmsnorm"]) == 3
+
+
+async def test_code_of_an_earlier_sitting_is_not_charged_again(run, script):
+    await orchestrate(replace(run, agent=lambda _: Repeating()), handle_signals=False)
+    script.calls.clear()
+    await orchestrate(replace(run, agent=lambda _: Repeating()), handle_signals=False)
+    calls = [c for c in script.calls if c[:2] == ("builtin-1", "compile_and_verify")]
+    # Three of five attempts were made; all versions are known.
+    assert len(calls) == 10 + 2
+
+
 async def test_an_agent_that_ignores_its_budget_is_stopped_by_the_toolbox(run, script):
     class Greedy:
         kind = "builtin"

@@ -115,9 +115,20 @@ def test_parents_keep_their_order(scene):
     assert scene.submit(scene.solution(), parents=parents).parents == tuple(parents)
 
 
-def test_every_submission_of_the_same_solution_is_an_attempt_of_its_own(scene):
+def test_a_solution_is_one_attempt_of_each_agent_that_hands_it_in(scene):
     solution = scene.solution()
-    assert scene.submit(solution).id != scene.submit(solution).id
+    first = scene.submit(solution, strategy="tiling", note="first")
+    assert scene.submit(solution, strategy="fusion", parents=[scene.solution()]) == first
+    rival = scene.archive.runs.ensure_agent("rival").id
+    assert scene.submit(solution, agent=rival).id != first.id
+    assert len(scene.archive.reports.attempts("rmsnorm")) == 2
+
+
+def test_a_solution_is_a_new_attempt_at_a_changed_problem(scene):
+    solution = scene.solution()
+    first = scene.submit(solution)
+    scene.register("rmsnorm", reference="return x + 1")
+    assert scene.submit(solution).id != first.id
 
 
 def test_a_solution_of_another_problem_cannot_be_submitted(scene):

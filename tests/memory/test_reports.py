@@ -39,7 +39,7 @@ def test_only_the_first_submission_of_a_promoted_solution_counts_as_promoted(sce
     solution = scene.solution()
     scene.submit(solution)
     scene.promoted(solution)
-    scene.submit(solution)
+    scene.submit(solution, agent=scene.archive.runs.ensure_agent("rival").id)
     assert [a.promoted for a in reports.attempts("rmsnorm")] == [True, False]
 
 

@@ -54,6 +54,19 @@ async def test_known_code_is_answered_from_the_archive(connected, source, era):
         assert len(bench.guard.verified) == 1
 
 
+@pytest.mark.parametrize("how", [{}, {"force": True}, {"strategy": "fuse-passes"}])
+async def test_the_same_code_again_is_no_attempt(connected, source, how):
+    async with connected() as bench:
+        await bench.verify(source(), note="first")
+        for _ in range(8):
+            again = await bench.verify(source(), note="again", **how)
+        guidance = again["guidance"]
+        assert [(t["strategy"], t["attempts"]) for t in guidance["tried"]] == [("vectorise", 1)]
+        assert guidance["plateau"] == "none"
+        [attempt] = bench.services.archive.reports.attempts("rmsnorm")
+        assert attempt.note == "first"
+
+
 async def test_force_has_known_code_judged_again(connected, source):
     async with connected() as bench:
         await bench.verify(source())

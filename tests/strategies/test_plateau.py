@@ -156,7 +156,7 @@ def test_three_near_duplicates_in_a_row_are_a_plateau():
     assert "near-duplicates" in state.reason
 
 
-def test_identical_resubmissions_count_even_when_they_fail():
+def test_the_same_code_in_another_layout_counts_even_when_it_fails():
     history = History().add("fusing", passed=False)
     for _ in range(3):
         history.add("fusing", code=program(1), passed=False)
