@@ -29,6 +29,20 @@ of the host beyond what the caller named.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """What to say first of a mistyped name: ``" Did you mean 'top-k'?"``; empty: none is near."""
+    plain = {_plain(known): known for known in allowed}
+    near = get_close_matches(_plain(name), plain, n=1)
+    return f" Did you mean {str(plain[near[0]])!r}?" if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold().replace("_", "-")
+
 
 class KernelArcError(Exception):
     """Base of all errors; ``str(error)`` is safe to show."""
@@ -44,7 +58,10 @@ class UnknownProblem(RequestError):
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
         self.known = known
-        super().__init__(f"unknown problem {name!r}. Known problems: {', '.join(known)}.")
+        super().__init__(
+            f"unknown problem {name!r}.{did_you_mean(name, known)} Known problems: "
+            f"{', '.join(known)}."
+        )
 
 
 class MalformedProblem(RequestError):

@@ -48,7 +48,7 @@ async def post_insight(
         services.archive.board.post,
         task.name,
         InsightKind(kind),
-        services.strategy(strategy),
+        services.strategy(strategy, task),
         text,
         agent=agent.id,
         device_name=await _device_name(services),

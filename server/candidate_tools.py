@@ -57,7 +57,7 @@ async def compile_and_verify(
     services = ctx.request_context.lifespan_context
     agent = await services.caller()
     task = await services.problem(problem)
-    named = services.strategy(strategy)
+    named = services.strategy(strategy, task)
     solution = make_solution(
         task,
         device=services.settings.device,

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import anyio
 
 from kernelarc.guard import problems as builtin_problems
+from kernelarc.guard.errors import UnknownProblem
 from kernelarc.guard.pipeline import GuardSettings, open_guard
 from kernelarc.guard.schema import Problem
 from kernelarc.memory.archive import Archive, open_archive
 from kernelarc.memory.rows import Agent
 from kernelarc.server.blocking import off_loop
 from kernelarc.server.device import DeviceFacts
-from kernelarc.server.guidance import UNSPECIFIED, History, Standing
+from kernelarc.server.guidance import UNSPECIFIED, History, Standing, category
 from kernelarc.server.identity import agent_of_pipe, caller
 from kernelarc.server.jobs import JobRunner
 from kernelarc.server.ports import Guard, ProblemSet
@@ -43,19 +44,29 @@ class Services:
         return await caller(self.archive, self.local)
 
     async def problem(self, name: str) -> Problem:
-        """The problem, registered in the archive in this process's version."""
+        """The problem, registered in the archive in this process's version.
+
+        Raises:
+            UnknownProblem: There is none; the text lists those with workloads for this device.
+        """
+        if name not in (known := self.problems.names()):
+            device = self.settings.device
+            raise UnknownProblem(name, [n for n in known if self.problems.get(n).ranked(device)])
         problem = self.problems.get(name)
         await off_loop(self.archive.catalogue.register_problem, problem)
         return problem
 
-    def strategy(self, name: str) -> str:
+    def strategy(self, name: str, problem: Problem) -> str:
         """The id of a strategy that an agent names; blank is ``unspecified``.
 
         Raises:
-            RequestError: There is no such strategy; the text lists the known ids.
+            RequestError: There is no such strategy; the text lists those that fit the problem.
         """
         cleaned = name.strip()
-        return UNSPECIFIED if cleaned in ("", UNSPECIFIED) else self.catalogue.get(cleaned).id
+        if cleaned in ("", UNSPECIFIED):
+            return UNSPECIFIED
+        fitting = self.catalogue.applicable(category(problem), self.settings.device)
+        return self.catalogue.get(cleaned, offer=[strategy.id for strategy in fitting]).id
 
     async def standing(self, problem: Problem) -> Standing:
         """The plateau rule's view of ``problem`` now; ``GuardUnavailable`` without a judge."""

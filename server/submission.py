@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 
-from kernelarc.guard.errors import MalformedSolution, UnsupportedLanguage
+from kernelarc.guard.errors import MalformedSolution, UnsupportedLanguage, did_you_mean
 from kernelarc.guard.schema import (
     BuildSpec,
     CompileOptions,
@@ -90,7 +90,8 @@ def _language(language: str, device: str) -> Language:
         if kind == language:
             return kind
     raise UnsupportedLanguage(
-        f"language {language!r} cannot be judged on device {device!r}; allowed: {', '.join(known)}."
+        f"language {language!r} cannot be judged on device {device!r}."
+        f"{did_you_mean(language, known)} Allowed: {', '.join(known)}."
     )
 
 

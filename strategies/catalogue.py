@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Self, TypeVar
 
-from kernelarc.guard.errors import RequestError
+from kernelarc.guard.errors import RequestError, did_you_mean
 from kernelarc.guard.schema.solution import Language
 from kernelarc.strategies.playbook import (
     CatalogueError,
@@ -55,13 +55,17 @@ class Catalogue:
         """Ids of all strategies, sorted."""
         return list(self.strategies)
 
-    def get(self, strategy_id: str) -> Strategy:
+    def get(self, strategy_id: str, *, offer: Iterable[str] | None = None) -> Strategy:
         """The strategy of that id.
 
+        Args:
+            strategy_id: Of any strategy.
+            offer: What to offer instead of an unknown one; by default all.
+
         Raises:
-            RequestError: There is none; the text lists the known ids.
+            RequestError: There is none; the text names the nearest of ``offer``, then all of them.
         """
-        return _lookup("strategy", self.strategies, strategy_id)
+        return _lookup("strategy", self.strategies, strategy_id, offer)
 
     def guide_ids(self) -> list[str]:
         """Ids of all guides, sorted."""
@@ -131,7 +135,12 @@ def understood(category: str) -> Category | None:
     return next((_MEANING[word] for word in candidates if word in _MEANING), None)
 
 
-def _lookup(kind: str, known: Mapping[str, ValueT], name: str) -> ValueT:
+def _lookup(
+    kind: str, known: Mapping[str, ValueT], name: str, offer: Iterable[str] | None = None
+) -> ValueT:
     if name not in known:
-        raise RequestError(f"unknown {kind} {name!r}. Known: {', '.join(known)}.")
+        allowed = list(known if offer is None else offer)
+        raise RequestError(
+            f"unknown {kind} {name!r}.{did_you_mean(name, allowed)} Allowed: {', '.join(allowed)}."
+        )
     return known[name]

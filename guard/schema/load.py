@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kernelarc.guard.errors import MalformedProblem, MalformedSolution
+from kernelarc.guard.errors import MalformedProblem, MalformedSolution, did_you_mean
 from kernelarc.guard.schema.base import describe, parse_json
 from kernelarc.guard.schema.contract import Contract
 from kernelarc.guard.schema.definition import Definition
@@ -135,7 +135,8 @@ def solution_from_source(
         kind = Language(language)
     except ValueError:
         raise MalformedSolution(
-            f"language: {language!r} is unknown; allowed: {', '.join(Language)}"
+            f"language: {language!r} is unknown.{did_you_mean(language, Language)} Allowed: "
+            f"{', '.join(Language)}"
         ) from None
     entry_point = entry_point or f"main{kind.suffixes[0]}::run"
     try:

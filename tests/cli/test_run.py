@@ -19,7 +19,9 @@ def a_run(archive):
     [
         (("fly",), ("'fly'", "rmsnorm")),
         (("rmsnorm", "softmax", "rmsnorm"), ("once", "rmsnorm")),
-        (("rmsnorm", "--strategies", "fly"), ("'fly'", "vectorise")),
+        (("rmsnorm", "--strategies", "fly"), ("'fly'. Allowed:", "vectorise")),
+        (("rmsnorm", "--strategies", "vectorize"), ("Did you mean 'vectorise'?",)),
+        (("rms-norm",), ("Did you mean 'rmsnorm'?",)),
         (("rmsnorm", "--strategies", "vectorise,fly"), ("'fly'", "vectorise")),
         (("rmsnorm", "--strategies", ""), ("--strategies is empty", "vectorise")),
         (("rmsnorm", "--strategies", " , "), ("--strategies is empty", "vectorise")),

@@ -45,6 +45,46 @@ async def test_a_compile_error_shows_the_compilers_words(connected, source):
         assert result["compiler_log"] == "main.cpp:1: error: scripted"
 
 
+@pytest.mark.parametrize(
+    ("mistyped", "first", "last"),
+    [
+        ({"strategy": "vectorize"}, "unknown strategy 'vectorize'. Did you mean 'vectorise'?", ""),
+        ({"strategy": "Fast_Math"}, "Did you mean 'fast-math'?", ""),
+        ({"problem": "rms_norm"}, "unknown problem 'rms_norm'. Did you mean 'rmsnorm'?", ""),
+        ({"language": "cppp"}, "Did you mean 'cpp'?", "Allowed: cpp, pytorch, triton."),
+        ({"language": "cuda"}, "cannot be judged on device 'cpu'. Allowed:", ""),
+    ],
+)
+async def test_a_mistyped_name_is_answered_with_the_nearest_one(
+    connected, source, mistyped, first, last
+):
+    arguments = {"problem": "rmsnorm", "strategy": "vectorise", "language": "cpp"} | mistyped
+    async with connected() as bench:
+        text = await bench.refused("compile_and_verify", source=source(), **arguments)
+    assert first in text
+    assert text.endswith(last)
+
+
+async def test_only_what_fits_problem_and_device_is_offered(connected, source):
+    async with connected() as bench:
+        text = await bench.refused(
+            "compile_and_verify",
+            problem="rmsnorm",
+            language="cpp",
+            source=source(),
+            strategy="nothing like it",
+        )
+        contract = await bench.call("get_problem", problem="rmsnorm")
+        listed = text.partition("Allowed: ")[2].strip(". ").split(", ")
+        assert listed == [strategy["id"] for strategy in contract["strategies"]]
+        assert "Did you mean" not in text
+        text = await bench.refused("get_problem", problem="nothing like it")
+        problems = await bench.call("list_problems")
+        listed = text.partition("Known problems: ")[2].partition(".")[0].split(", ")
+        assert listed == [line["problem"] for line in problems["problems"]]
+        assert "gemm_bf16" not in listed
+
+
 async def test_known_code_is_answered_from_the_archive(connected, source, era):
     async with connected(era) as bench:
         first = await bench.verify(source())
@@ -242,7 +282,7 @@ async def test_guidance_names_the_nearest_earlier_attempt(connected, source):
     ("arguments", "said"),
     [
         ({"problem": "nope"}, "list_problems"),
-        ({"language": "rust"}, "allowed: cpp, pytorch, triton"),
+        ({"language": "rust"}, "Allowed: cpp, pytorch, triton"),
         ({"strategy": "magic"}, "vectorise"),
         ({"source": None}, "either source"),
         ({"files": {"main.cpp": "x"}}, "not both"),

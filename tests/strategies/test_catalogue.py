@@ -164,7 +164,7 @@ def test_a_word_that_is_not_understood_rules_nothing_out():
 
 
 def test_an_unknown_id_is_answered_with_the_known_ones():
-    with pytest.raises(RequestError, match=r"unknown strategy 'nope'.*vectorise"):
+    with pytest.raises(RequestError, match=r"unknown strategy 'nope'\. Allowed: .*vectorise"):
         load().get("nope")
     with pytest.raises(RequestError, match=r"unknown guide 'nope'.*measuring"):
         load().guide("nope")

@@ -112,19 +112,24 @@ def _spec(
     from kernelarc.clients.run_spec import BoardSpec, Budgets, PlateauSpec, RunSpec, team
     from kernelarc.guard import problems
     from kernelarc.guard.errors import RequestError
+    from kernelarc.server.guidance import category
     from kernelarc.strategies import catalogue
 
+    known = catalogue.load()
+    fitting: dict[str, None] = {}
     for name in names:
-        if not problems.get(name).ranked(checked_device(device)):
+        problem = problems.get(name)
+        if not problem.ranked(checked_device(device)):
             raise RequestError(f"problem {name!r} has no workloads for device {device!r}.")
+        fitting |= dict.fromkeys(s.id for s in known.applicable(category(problem), device))
     wanted = [s.strip() for s in strategies.split(",") if s.strip()] if strategies else []
     if strategies is not None and not wanted:
         raise RequestError(
-            "--strategies is empty; name ids, separated by commas, or leave it out. Known: "
-            f"{', '.join(catalogue.load().ids())}."
+            "--strategies is empty; name ids, separated by commas, or leave it out. Allowed: "
+            f"{', '.join(fitting)}."
         )
     for strategy in wanted:
-        catalogue.load().get(strategy)
+        known.get(strategy, offer=fitting)
     if repeated := sorted({n for n in names if names.count(n) > 1}):
         raise RequestError(f"name each problem once; repeated: {', '.join(repeated)}.")
     members = [

@@ -118,7 +118,7 @@ def test_an_unknown_suffix_or_language_lists_what_is_allowed(
     (tmp_path / "k.f90").write_text("x")
     with pytest.raises(MalformedSolution, match=r"ending '.f90'.*pass one of: pytorch, triton"):
         load_solution(tmp_path / "k.f90", problem)
-    with pytest.raises(MalformedSolution, match=r"language: 'fortran' is unknown; allowed: pyto"):
+    with pytest.raises(MalformedSolution, match=r"language: 'fortran' is unknown\. Allowed: pyto"):
         solution_from_source(problem, "x", "fortran")
 
 
