@@ -65,6 +65,21 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(call, no_database,
     assert no_database.read_bytes() == before
 
 
+@pytest.mark.parametrize("command", ["board", "leader", "report", "resume", "eval"])
+def test_a_mistyped_database_is_refused_and_not_created(call, tmp_path, command):
+    words = {"board": ["rmsnorm"], "resume": ["r_1"]}.get(command, [])
+    if command == "eval":
+        source = tmp_path / "kernel.cpp"
+        source.write_text("int x;")
+        words = ["rmsnorm", source, "--against", "leader"]
+    missing = tmp_path / "new" / "typo.db"
+    answer = call(command, *words, "--db", missing)
+    assert answer.code == 2
+    answer.sentence(f"there is no database {missing}", "--db", "KERNELARC_DB", "kernelarc run")
+    call(command, *words, "--db", missing, "--json").error(str(missing))
+    assert not missing.parent.exists()
+
+
 def test_a_folder_is_no_database(call, tmp_path):
     answer = call("leader", "--db", tmp_path)
     assert answer.code == 2

@@ -117,3 +117,8 @@ def test_the_command_line_starts_without_what_it_does_not_need():
     heavy = {"anyio", "asyncio", "mcp", "pydantic", "plotly", "jinja2", "rich", "sqlite3"}
     heavy |= {"sqlite_utils", "tomlkit", "torch", "yaml", "kernelarc.guard.pipeline"}
     assert not heavy & set(json.loads(done.stdout))
+
+
+def test_the_help_says_what_each_exit_code_means(call):
+    text = " ".join(call("--help").out.split())
+    assert "1 the candidate was rejected or the run promoted nothing" in text

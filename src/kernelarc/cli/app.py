@@ -17,8 +17,8 @@ app = typer.Typer(
     name="kernelarc",
     cls=Commands,
     help="LLM agents optimise kernels; a guard that cannot be fooled decides.",
-    epilog="Exit codes: 0 ok, 1 the candidate was rejected, 2 bad input, "
-    "3 the guard or device is unavailable.",
+    epilog="Exit codes: 0 ok, 1 the candidate was rejected or the run promoted nothing, "
+    "2 bad input, 3 the guard or device is unavailable.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

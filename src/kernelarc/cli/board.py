@@ -36,7 +36,7 @@ def board(
     from kernelarc.guard import problems
     from kernelarc.strategies import catalogue
 
-    with reported(as_json=as_json), opened_archive(database, home) as archive:
+    with reported(as_json=as_json), opened_archive(database, home, create=False) as archive:
         archive.catalogue.register_problem(problems.get(problem))
         if strategy not in (None, UNSPECIFIED):
             catalogue.load().get(strategy)
@@ -74,7 +74,7 @@ def leader(
     from kernelarc.guard import problems
     from kernelarc.guard.errors import RequestError
 
-    with reported(as_json=as_json), opened_archive(database, home) as archive:
+    with reported(as_json=as_json), opened_archive(database, home, create=False) as archive:
         if problem is None:
             if source or history:
                 raise RequestError(

@@ -16,7 +16,7 @@ from kernelarc.cli.settings import (
     JsonOption,
     checked_device,
     checked_isolation,
-    database_file,
+    existing_database,
     home_folder,
     opened_archive,
 )
@@ -80,7 +80,7 @@ def evaluate(
             call_timeout_s=call_timeout,
             total_timeout_s=total_timeout,
         )
-        file = database_file(database, home) if against == "leader" else None
+        file = existing_database(database, home) if against == "leader" else None
         verdict, result = anyio.run(
             _judge, settings, loaded, candidate, benchmark, file, not as_json
         )

@@ -42,7 +42,7 @@ def report(
     from kernelarc.clients.report import summarise
     from kernelarc.guard.errors import RequestError
 
-    with reported(as_json=as_json), opened_archive(database, home) as archive:
+    with reported(as_json=as_json), opened_archive(database, home, create=False) as archive:
         if run_id is None:
             runs = archive.runs.runs()
             if not runs:

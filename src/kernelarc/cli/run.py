@@ -25,6 +25,7 @@ from kernelarc.cli.settings import (
 if TYPE_CHECKING:
     from kernelarc.clients.agents.base import Agent, Toolbox
     from kernelarc.clients.orchestrator import RunOutcome
+    from kernelarc.clients.report import ReportData
     from kernelarc.clients.run_record import AgentState
     from kernelarc.clients.run_spec import AgentSpec, RunSpec
     from kernelarc.memory.archive import Archive
@@ -84,7 +85,10 @@ def resume(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a run that was interrupted or killed; nothing is repeated."""
+    """Go on with a run that was interrupted or killed; nothing is repeated.
+
+    Of a run that has finished it shows the result, and how to go on from there.
+    """
     from kernelarc.cli.report import known_run
     from kernelarc.clients.run_spec import RunSpec
     from kernelarc.memory.rows import RunState
@@ -92,8 +96,15 @@ def resume(
     with reported(as_json=as_json):
         level = checked_isolation(isolation)
         folder = home_folder(home)
-        with opened_archive(database, home) as archive:
-            spec = RunSpec.model_validate(known_run(archive, run_id).spec)
+        with opened_archive(database, home, create=False) as archive:
+            found = known_run(archive, run_id)
+            spec = RunSpec.model_validate(found.spec)
+            if found.state is RunState.FINISHED:
+                if not as_json:
+                    console().print(f"run {run_id} has finished: there is nothing to resume.")
+                place = report or _run_folder(folder, run_id) / "report.html"
+                _conclude(archive, run_id, spec, found.state, found.reason, place, as_json)
+                return
             archive.runs.set_run_state(run_id, RunState.RUNNING, reason="resumed")
             _sitting(archive, run_id, spec, folder, level, report, as_json)
 
@@ -158,26 +169,49 @@ def _sitting(
 ) -> None:
     import anyio
 
-    from kernelarc.cli.report import outcome_document, write_report
-    from kernelarc.clients.report import summarise
-
-    folder = home / "runs" / run_id
+    folder = _run_folder(home, run_id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(spec.model_dump_json(indent=2), "utf-8")
     outcome = anyio.run(_orchestrate, archive, run_id, spec, home, isolation, as_json)
-    path, data = write_report(archive, run_id, report or folder / "report.html", option="--report")
-    promoted = any(problem.promotions for problem in data.problems)
-    if as_json:
-        print_json(outcome_document(data, outcome.state.value, outcome.reason, path))
-    else:
-        out = console()
-        out.print(summarise(data))
-        out.print(f"run {run_id} {outcome.state.value}: {outcome.reason}", markup=False)
-        if outcome.state.value == "interrupted":
-            out.print(f"go on with: kernelarc resume {run_id}", markup=False)
-        out.print(f"report: {path}", markup=False, soft_wrap=True)
-    if not promoted:
+    place = report or folder / "report.html"
+    data = _conclude(archive, run_id, spec, outcome.state, outcome.reason, place, as_json)
+    if not any(problem.promotions for problem in data.problems):
         raise typer.Exit(REJECTED)
+
+
+def _run_folder(home: Path, run_id: str) -> Path:
+    return home / "runs" / run_id
+
+
+def _conclude(
+    archive: Archive,
+    run_id: str,
+    spec: RunSpec,
+    state: str,
+    reason: str,
+    report: Path,
+    as_json: bool,
+) -> ReportData:
+    """Write the report and tell what came of the run, and what can be done next."""
+    from kernelarc.cli.report import outcome_document, write_report
+    from kernelarc.clients.report import summarise
+    from kernelarc.memory.rows import RunState
+
+    path, data = write_report(archive, run_id, report, option="--report")
+    follow = f"resume {run_id}"
+    if state == RunState.FINISHED:
+        follow = f"run {' '.join(spec.problems)}"
+    if as_json:
+        document = outcome_document(data, str(state), reason, path)
+        print_json(document | {"next": f"kernelarc {follow}"})
+        return data
+    out = console()
+    out.print(summarise(data))
+    out.print(f"run {run_id} {state}: {reason}", markup=False)
+    meaning = "start from its leader" if state == RunState.FINISHED else "go on"
+    out.print(f"{meaning} with: kernelarc {follow}", markup=False, soft_wrap=True)
+    out.print(f"report: {path}", markup=False, soft_wrap=True)
+    return data
 
 
 async def _orchestrate(

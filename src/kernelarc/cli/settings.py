@@ -76,6 +76,22 @@ def database_file(database: Path | None, home: Path | None) -> Path:
     return home_folder(home) / "kernelarc.db"
 
 
+def existing_database(database: Path | None, home: Path | None) -> Path:
+    """The database file of a command that only reads.
+
+    Raises:
+        RequestError: the user named a file that is not there. The default one may be missing:
+            then nothing has happened yet.
+    """
+    path = database_file(database, home)
+    if database is not None and not path.exists():
+        raise RequestError(
+            f"there is no database {path}; name an existing one with --db or KERNELARC_DB. "
+            "`kernelarc run PROBLEM` makes a new one."
+        )
+    return path
+
+
 def unusable_database(path: Path, error: Exception) -> RequestError:
     """What to say of a file that cannot be opened as the archive."""
     return RequestError(
@@ -84,15 +100,23 @@ def unusable_database(path: Path, error: Exception) -> RequestError:
 
 
 @contextmanager
-def opened_archive(database: Path | None, home: Path | None) -> Iterator[Archive]:
+def opened_archive(
+    database: Path | None, home: Path | None, *, create: bool = True
+) -> Iterator[Archive]:
     """The archive, created when it is missing.
 
+    Args:
+        database: Value of ``--db``.
+        home: Value of ``--home``.
+        create: False for commands that only read: a file that the user named must exist.
+
     Raises:
-        RequestError: the file cannot be opened, is no database or is of a newer version.
+        RequestError: the file is missing, cannot be opened, is no database or is of a newer
+            version.
     """
     from kernelarc.memory.archive import open_archive
 
-    path = database_file(database, home)
+    path = database_file(database, home) if create else existing_database(database, home)
     try:
         archive = open_archive(path)
     except BoardBusy:
