@@ -26,6 +26,11 @@ def number(value: object) -> float | None:
     return float(value)
 
 
+def opponent(compared_with: object) -> str:
+    """In words, whom a result's ``compared_with`` means."""
+    return "the reference" if compared_with == "reference" else "the leader"
+
+
 @dataclass(frozen=True)
 class LeaderFacts:
     """The leader of a problem as a tool result tells it."""

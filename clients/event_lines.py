@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 from rich.text import Text
 
-from kernelarc.clients.answers import number
+from kernelarc.clients.answers import number, opponent
 from kernelarc.clients.run_record import RunEvent
 from kernelarc.clients.text import plain
 
@@ -47,7 +47,8 @@ def _step(payload: Payload) -> str | None:
         return None
     if step in ("verdict", "benchmark"):
         speedup = number(payload.get("speedup"))
-        measured = "" if speedup is None else f", {speedup:.3f}x the leader"
+        than = opponent(payload.get("compared_with"))
+        measured = "" if speedup is None else f", {speedup:.3f}x {than}"
         return f"{status}{measured} ({payload.get('strategy', '')})"
     if step in ("pivot", "insight"):
         return f"{step}: {payload.get('text', '')}"

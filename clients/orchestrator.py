@@ -249,6 +249,7 @@ class _Sitting:
             "solution_id": step.solution_id,
             "status": step.status,
             "speedup": step.speedup,
+            "compared_with": step.compared_with,
             "attempts": budget.used,
         }
         await self._emit(

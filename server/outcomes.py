@@ -9,6 +9,8 @@ from kernelarc.guard.schema import (
     Interval,
     Problem,
     Verdict,
+    reference_solution,
+    solution_id,
 )
 from kernelarc.memory.rows import Job, JobKind, StoredBenchmark, StoredVerdict
 from kernelarc.server.guidance import floor_share
@@ -100,7 +102,7 @@ def benchmark_view(
         evidence=stored.id,
         speedup=_speedup(result.speedup) if decided else None,
         speedup_over_reference=_speedup(result.speedup_over_reference),
-        compared_with=result.leader_id,
+        compared_with=opponent(result.leader_id, problem),
         margin=round(result.margin, 4) if decided and result.margin is not None else None,
         timings=(_timings(result, problem) or None) if decided else None,
         isolation=result.isolation.level,
@@ -108,6 +110,11 @@ def benchmark_view(
         guidance=guidance,
         next=_after_benchmark(outcome, result.solution_id),
     )
+
+
+def opponent(leader_id: str, problem: Problem) -> str:
+    """Whom a solution was timed against: ``reference``, or the id of the leader of that time."""
+    return "reference" if leader_id == solution_id(reference_solution(problem)) else leader_id
 
 
 def unfinished_view(job: Job, *, phase: str, position: int | None, elapsed_s: float) -> JobView:

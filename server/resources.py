@@ -14,13 +14,14 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
 from kernelarc.guard.errors import UnknownId
-from kernelarc.guard.schema import Solution, cpp_signature, python_signature
+from kernelarc.guard.schema import Problem, Solution, cpp_signature, python_signature
 from kernelarc.memory.rows import Attempt, Job, JobKind
 from kernelarc.server import contract_text
 from kernelarc.server.blocking import off_loop
 from kernelarc.server.board_tools import NOTICE, insight_view
 from kernelarc.server.errors import resource_errors
 from kernelarc.server.guidance import category
+from kernelarc.server.outcomes import opponent
 from kernelarc.server.services import Services
 
 BOARD_SHOWN = 50
@@ -104,7 +105,7 @@ async def attempts(problem: str, ctx: Context) -> str:
         {
             "agent": agent.name,
             "problem": task.name,
-            "attempts": [await off_loop(_attempt_record, services, attempt) for attempt in own],
+            "attempts": [await off_loop(_attempt_record, services, task, each) for each in own],
         }
     )
 
@@ -139,7 +140,7 @@ def _source(found: Solution) -> str:
     return "\n".join(f"// file: {file.path}\n{file.content}" for file in found.sources)
 
 
-def _attempt_record(services: Services, attempt: Attempt) -> dict[str, Any]:
+def _attempt_record(services: Services, task: Problem, attempt: Attempt) -> dict[str, Any]:
     files = services.archive.catalogue.solution(attempt.solution_id).sources
     record = {
         "submission_id": attempt.submission_id,
@@ -150,7 +151,7 @@ def _attempt_record(services: Services, attempt: Attempt) -> dict[str, Any]:
         "status": attempt.status,
         "outcome": attempt.outcome,
         "promoted": attempt.promoted,
-        "leader_id": attempt.leader_id,
+        "compared_with": attempt.leader_id and opponent(attempt.leader_id, task),
         "speedup": attempt.speedup,
         "latency_us": attempt.latency_us,
         "files": {file.path: file.content for file in files},

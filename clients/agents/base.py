@@ -51,7 +51,9 @@ class AgentStep:
     status: str = ""
     """``EvaluationStatus`` of a verdict, ``BenchmarkOutcome`` of a benchmark."""
     speedup: float | None = None
-    """Leader's time over the candidate's, where it was measured."""
+    """Opponent's time over the candidate's, where it was measured."""
+    compared_with: str = ""
+    """The opponent: ``reference``, or the leader's id."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,18 @@ import json
 
 import pytest
 
+from kernelarc.cli import evaluate
+from kernelarc.guard import problems
+from kernelarc.guard.schema import (
+    BenchmarkOutcome,
+    BenchmarkResult,
+    EvaluationStatus,
+    Isolation,
+    Performance,
+    reference_solution,
+    solution_id,
+)
+
 ZEROS = """
 #include <cstdint>
 extern "C" void run(const float*, const float*, double, float* y, int64_t M, int64_t N) {
@@ -125,3 +137,34 @@ def test_without_torch_is_exit_code_3(start, source, tmp_path):
     document = start("doctor", "--json", environment=environment).document
     assert document["ready"] is False
     assert "pip install 'kernelarc[cpu]'" in document["problem"]
+
+
+@pytest.mark.parametrize(
+    ("against", "other"), [("reference", "leader us"), ("leader", "reference us")]
+)
+def test_the_table_of_timings_says_against_whom_and_on_which_shapes(capsys, against, other):
+    problem = problems.get("rmsnorm")
+    workload = problem.ranked("cpu")[0]
+    reference = solution_id(reference_solution(problem))
+    timing = Performance(
+        latency_us=20.0, runner_latency_us=20.0, leader_latency_us=30.0, ratio=0.667, calls=9
+    )
+    result = BenchmarkResult(
+        guard_version="1",
+        problem=problem.name,
+        solution_id="1" * 32,
+        leader_id=reference if against == "reference" else "2" * 32,
+        outcome=BenchmarkOutcome.TIE,
+        status=EvaluationStatus.PASSED,
+        reason="a tie.",
+        performance={workload.uuid: timing},
+        isolation=Isolation(level="reduced", walls=[]),
+        environment_key="k",
+    )
+    evaluate._show_timings(problem, result)
+    table = capsys.readouterr().out
+    assert f"{against} us" in table
+    assert f"time / {against}" in table
+    assert other not in table
+    assert workload.uuid[:8] not in table
+    assert ", ".join(f"{n}={v}" for n, v in problem.axes(workload).items()) in table

@@ -72,6 +72,14 @@ def test_what_was_not_measured_is_not_invented():
     assert "%" not in row
 
 
+@pytest.mark.parametrize(
+    ("opponent", "said"), [("reference", "the reference"), ("ab" * 16, "the leader")]
+)
+def test_a_line_says_whom_a_speedup_is_over(opponent, said):
+    facts = {"step": "benchmark", "status": "PROMOTED", "speedup": 1.5, "compared_with": opponent}
+    assert line(RunEvent("ada", "step", facts)).plain == f"ada: PROMOTED, 1.500x {said} ()"
+
+
 def test_a_narrow_terminal_is_enough():
     assert all(len(row) <= 60 for row in shown(STARTED, WORK, LEADS, width=60).splitlines())
 

@@ -22,6 +22,7 @@ from kernelarc.guard.schema import (
     Isolation,
     Performance,
     Verdict,
+    reference_solution,
     solution_id,
 )
 from kernelarc.guard.version import GUARD_VERSION
@@ -32,7 +33,6 @@ from kernelarc.server.settings import ServerSettings
 from kernelarc.strategies import catalogue
 
 ISOLATION = Isolation(level="full", walls=[])
-REFERENCE = "0" * 32
 """What the scripted guard calls the reference when nobody leads."""
 
 
@@ -143,7 +143,7 @@ class ScriptedGuard:
             problem=problem.name,
             problem_digest=problem.digest,
             solution_id=solution_id(solution),
-            leader_id=leader_id or REFERENCE,
+            leader_id=leader_id or solution_id(reference_solution(problem)),
             outcome=outcome,
             status=EvaluationStatus.STALE_OUTPUT if rejected else EvaluationStatus.PASSED,
             reason="as scripted.",

@@ -165,6 +165,7 @@ async def test_a_faster_candidate_becomes_the_leader(connected, source, era):
         assert result["verdict"] == "PROMOTED"
         assert result["speedup"] == {"median": 1.2346, "low": 1.2, "high": 1.3, "coverage": 0.983}
         assert result["margin"] == 0.0123
+        assert result["compared_with"] == "reference"
         assert result["timings"][0]["roofline_fraction"] == 0.5
         leader = await bench.call("get_leader", problem="rmsnorm")
         assert leader["leader"]["solution_id"] == result["solution_id"]

@@ -87,7 +87,7 @@ async def test_attempts_are_the_callers_own_and_enough_to_resume(connected, sour
         assert attempt["note"] == "unroll=4"
         assert attempt["status"] == "PASSED"
         assert attempt["outcome"] == "PROMOTED"
-        assert (attempt["leader_id"], attempt["speedup"]) == ("0" * 32, 1.23456)
+        assert (attempt["compared_with"], attempt["speedup"]) == ("reference", 1.23456)
         assert attempt["files"] == {"main.cpp": source()}
 
 

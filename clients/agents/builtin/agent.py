@@ -196,6 +196,7 @@ class _Search:
                 solution_id,
                 str(result.get("verdict")),
                 conclusions.speedup(result),
+                conclusions.compared_with(result),
             )
         )
         return result

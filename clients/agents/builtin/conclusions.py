@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kernelarc.clients.agents.builtin.search import Hint, Proposal, Tried, difference
 from kernelarc.clients.agents.builtin.space import Space, read_tail, tail
-from kernelarc.clients.answers import number, records
+from kernelarc.clients.answers import number, opponent, records
 from kernelarc.guard.schema import BenchmarkOutcome, EvaluationStatus
 
 Answer = Mapping[str, object]
@@ -72,7 +72,7 @@ def speedup(benchmark: Answer) -> float | None:
 
 
 def compared_with(benchmark: Answer) -> str:
-    """Id of the solution that the candidate was timed against; empty when not said."""
+    """What the candidate was timed against: ``reference``, or a solution's id; empty: not said."""
     return str(benchmark.get("compared_with") or "")
 
 
@@ -102,7 +102,7 @@ def own_attempts(text: str, space: Space) -> list[Tried]:
                     solution_id=str(record.get("solution_id", "")),
                     latency_us=number(record.get("latency_us")) if decided else None,
                     speedup=number(record.get("speedup")) if decided else None,
-                    leader=str(record.get("leader_id", "")),
+                    leader=compared_with(record),
                 )
             )
     return attempts
@@ -138,7 +138,7 @@ def timed(proposal: Proposal, benchmark: Answer) -> Insight:
     if time is not None:
         facts.append(f"{time:.4g} us")
     if ratio is not None:
-        facts.append(f"{ratio:.3g}x as fast as the leader")
+        facts.append(f"{ratio:.3g}x as fast as {opponent(compared_with(benchmark))}")
     text = ", ".join(facts) + "." + _against_parent(proposal, benchmark)
     return Insight(
         "success" if won else "failure", f"{text} {tail(proposal.point)}", _evidence(benchmark)

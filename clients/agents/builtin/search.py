@@ -37,7 +37,7 @@ class Tried:
     speedup: float | None = None
     """Over ``leader``, measured side by side; ``None`` when nothing was decided."""
     leader: str = ""
-    """Id of the solution that it was timed against."""
+    """What it was timed against: ``reference``, or the id of a solution."""
 
     @property
     def passed(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,7 +88,7 @@ def evaluate(
         if as_json:
             print_json(document(verdict, result))
         else:
-            _show(verdict, result)
+            _show(loaded, verdict, result)
         raise typer.Exit(_exit_code(verdict, result))
 
 
@@ -193,7 +194,7 @@ def _exit_code(verdict: Verdict, result: BenchmarkResult | None) -> int:
     return OK if verdict.passed and not rejected else REJECTED
 
 
-def _show(verdict: Verdict, result: BenchmarkResult | None) -> None:
+def _show(problem: Problem, verdict: Verdict, result: BenchmarkResult | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -203,10 +204,9 @@ def _show(verdict: Verdict, result: BenchmarkResult | None) -> None:
     out.print(Text(verdict.message))
     table = Table("workload", "status", "max abs error", "max rel error")
     for item in verdict.evaluations:
-        axes = item.axes and ", ".join(f"{k}={v}" for k, v in item.axes.items())
         errors = item.correctness
         table.add_row(
-            axes or "hidden shape",
+            _axes(item.axes) if item.axes else "hidden shape",
             item.status.value,
             f"{errors.max_absolute_error:g}" if errors and errors.max_absolute_error else "",
             f"{errors.max_relative_error:g}" if errors and errors.max_relative_error else "",
@@ -215,19 +215,24 @@ def _show(verdict: Verdict, result: BenchmarkResult | None) -> None:
         out.print(table)
     if result is not None:
         out.print(Text(result.outcome.value, "bold"), Text(result.reason))
-        _show_timings(result)
+        _show_timings(problem, result)
     out.print(Text(f"isolation: {verdict.isolation.level}", "dim"))
 
 
-def _show_timings(result: BenchmarkResult) -> None:
+def _show_timings(problem: Problem, result: BenchmarkResult) -> None:
     from rich.table import Table
+
+    from kernelarc.guard.schema import reference_solution, solution_id
 
     if not result.performance:
         return
-    table = Table("workload", "us", "leader us", "time ratio", "floor us", "bound")
+    is_reference = result.leader_id == solution_id(reference_solution(problem))
+    opponent = "reference" if is_reference else "leader"
+    axes = {workload.uuid: problem.axes(workload) for workload in problem.workloads}
+    table = Table("workload", "us", f"{opponent} us", f"time / {opponent}", "floor us", "bound")
     for uuid, p in result.performance.items():
         table.add_row(
-            uuid[:8],
+            _axes(axes[uuid]),
             f"{p.latency_us:.1f}",
             f"{p.leader_latency_us:.1f}",
             f"{p.ratio:.3f}",
@@ -235,3 +240,7 @@ def _show_timings(result: BenchmarkResult) -> None:
             p.bound or "",
         )
     console().print(table)
+
+
+def _axes(axes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={length}" for name, length in axes.items())

@@ -88,6 +88,7 @@ class Server:
             "evidence": f"b-{solution_id}",
             "message": "faster",
             "speedup": {"median": 1.2},
+            "compared_with": "reference",
             "timings": [{"latency_us": 100.0 / len(self.attempts)}],
         }
 
@@ -141,6 +142,7 @@ def test_the_loop_verifies_times_and_posts_until_the_budget_is_spent():
         "benchmark",
         "insight",
     ]
+    assert (steps[3].speedup, steps[3].compared_with) == (1.2, "reference")
     assert server.posts[0]["evidence"] == ["b-s1", "s1"]
 
 
@@ -150,7 +152,7 @@ def test_a_second_run_continues_without_repeating_a_submission():
     work(first, limit=2)
     second = Server(attempts=first.attempts, posts=first.posts)
     for number, record in enumerate(second.attempts, 1):
-        record["latency_us"] = 100.0 / number
+        record |= {"latency_us": 100.0 / number, "speedup": 1.2, "compared_with": "reference"}
     end, steps = work(second, limit=4)
     assert end.attempts == 4
     assert steps[0].kind == "resumed"

@@ -52,6 +52,11 @@ def test_a_promotion_is_a_success_with_numbers_evidence_and_parameters():
     assert read_tail(insight.text, SPACE) == THREADED
 
 
+def test_while_nobody_leads_the_speedup_is_over_the_reference():
+    first = MEASURED | {"compared_with": "reference"}
+    assert "1.5x as fast as the reference" in conclusions.timed(refinement(), first).text
+
+
 def test_a_refinement_of_the_leader_itself_is_compared_with_it():
     insight = conclusions.timed(refinement(1.1, "0a", solution_id="1d"), MEASURED)
     assert "changed the speed-up from 1x to 1.5x" in insight.text
@@ -104,7 +109,7 @@ def test_own_attempts_are_read_from_their_notes_and_foreign_ones_left_out():
         "solution_id": "5f",
         "latency_us": 12.5,
         "speedup": 1.25,
-        "leader_id": "1d",
+        "compared_with": "1d",
     }
     noise = record | {"outcome": "INCONCLUSIVE"}
     foreign = record | {"note": "hand-written"}
