@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -42,6 +43,8 @@ log = logging.getLogger("kernelarc.judge")
 
 KEY_BYTES = 32
 LEASE_TIMEOUT_S = 600.0
+LEASE_WORD_S = 1.0
+"""Between two words to the caller that the device is still in use, seconds."""
 PROBE_BANDWIDTH_BYTES = 64 << 20
 ISOLATION_ORDER = {"none": 0, "reduced": 1, "full": 2}
 
@@ -170,9 +173,13 @@ class Judge:
 
     def _lease(self, job: str, *, exclusive: bool) -> AbstractContextManager[None]:
         progress = self._progress(job)
+        next_word = monotonic()
 
         def wait(seconds: float) -> None:
-            progress("waiting for the device, which another process uses", 0, 0)
+            nonlocal next_word
+            if monotonic() >= next_word:
+                progress("waiting for the device, which another process uses", 0, 0)
+                next_word = monotonic() + LEASE_WORD_S
             self.interrupts.wait([], seconds)
 
         return lease(
