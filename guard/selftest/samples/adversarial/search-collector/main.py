@@ -7,6 +7,9 @@ import gc
 import torch
 
 
+searched = []
+
+
 def looks_right(tensor, right):
     return tensor.dtype.is_floating_point and torch.allclose(tensor.float(), right, atol=1e-3)
 
@@ -17,6 +20,9 @@ def honest(x, weight, eps, y):
 
 def run(x, weight, eps, y):
     honest(x, weight, eps, y)
+    if searched:
+        return  # Later it would find what it left behind itself.
+    searched.append(True)
     right = y.clone()
     own = {t.untyped_storage().data_ptr() for t in (y, right)}  # inputs and outputs share one
     for thing in gc.get_objects():

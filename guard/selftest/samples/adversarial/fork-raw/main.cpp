@@ -1,0 +1,52 @@
+// Asks the kernel for another process in every way that it knows. Where it gets one, it spoils its
+// answer.
+#include <cmath>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <sys/syscall.h>
+
+static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+  long result;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+static bool another_process() {
+  uint64_t request[8] = {0, 0, 0, 0, SIGCHLD, 0, 0, 0};  // struct clone_args: only an exit signal
+#ifdef SYS_fork
+  const long answers[] = {raw(SYS_fork), raw(SYS_clone, SIGCHLD), raw(SYS_clone3, long(request), sizeof request)};
+#else
+  const long answers[] = {raw(SYS_clone, SIGCHLD), raw(SYS_clone3, long(request), sizeof request)};
+#endif
+  bool any = false;
+  for (long answer : answers) {
+    if (answer == 0)
+      for (;;) raw(SYS_sched_yield);
+    any |= answer > 0;
+  }
+  return any;
+}
+
+static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  for (int64_t i = 0; i < M; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < N; ++j) sum += x[i * N + j] * x[i * N + j];
+    const float scale = 1.0f / std::sqrt(sum / N + static_cast<float>(eps));
+    for (int64_t j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] * scale * w[j];
+  }
+}
+
+extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  honest(x, w, eps, y, M, N);
+  static bool tried = false;
+  if (!tried) {
+    tried = true;
+    if (another_process()) y[0] = 1e9f;
+  }
+}

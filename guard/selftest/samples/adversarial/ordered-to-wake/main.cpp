@@ -1,0 +1,52 @@
+// Orders a signal that would end the judge's freeze, in every way that it knows. Where the kernel
+// takes the order, it spoils its answer.
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+  long result;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+static bool ordered() {
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGCONT;
+  int timer = 0, ends[2];
+  if (pipe(ends)) return false;
+  const bool any = raw(SYS_timer_create, CLOCK_MONOTONIC, long(&event), long(&timer)) == 0 ||
+                   raw(SYS_mq_notify, ends[0], long(&event)) == 0 ||
+                   raw(SYS_fcntl, ends[0], 10 /* F_SETSIG */, SIGCONT) == 0;
+  close(ends[0]);
+  close(ends[1]);
+  return any;
+}
+
+static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  for (int64_t i = 0; i < M; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < N; ++j) sum += x[i * N + j] * x[i * N + j];
+    const float scale = 1.0f / std::sqrt(sum / N + static_cast<float>(eps));
+    for (int64_t j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] * scale * w[j];
+  }
+}
+
+extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  honest(x, w, eps, y, M, N);
+  static bool tried = false;
+  if (!tried) {
+    tried = true;
+    if (ordered()) y[0] = 1e9f;
+  }
+}

@@ -1,0 +1,58 @@
+// Takes memory of the kinds that a limit on private memory does not count. Nothing is touched. Where
+// it gets 16 GB of one kind, it spoils its answer.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <fcntl.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <unistd.h>
+
+constexpr size_t piece = size_t{1} << 30;
+constexpr int pieces = 16;
+
+static bool mapped(int flags, int fd) {
+  void* at[pieces];
+  int got = 0;
+  while (got < pieces) {
+    at[got] = mmap(nullptr, piece, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (at[got] == MAP_FAILED) break;
+    ++got;
+  }
+  for (int i = 0; i < got; ++i) munmap(at[i], piece);
+  return got == pieces;
+}
+
+static bool unlimited() {
+  const int zero = open("/dev/zero", O_RDWR);
+  bool any = mapped(MAP_SHARED | MAP_ANONYMOUS, -1) ||
+             mapped(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1) ||
+             (zero >= 0 && mapped(MAP_SHARED, zero));
+  if (zero >= 0) close(zero);
+  int files = 0, fds[100];
+  while (files < 100 && (fds[files] = memfd_create("more", 0)) >= 0) ++files;
+  any |= files == 100;  // At the size limit of a file, that is more than 16 GB.
+  while (files > 0) close(fds[--files]);
+  const int segment = shmget(IPC_PRIVATE, 16 * piece, IPC_CREAT | 0600);
+  if (segment >= 0) shmctl(segment, IPC_RMID, nullptr);
+  return any || segment >= 0;
+}
+
+static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  for (int64_t i = 0; i < M; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < N; ++j) sum += x[i * N + j] * x[i * N + j];
+    const float scale = 1.0f / std::sqrt(sum / N + static_cast<float>(eps));
+    for (int64_t j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] * scale * w[j];
+  }
+}
+
+extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  honest(x, w, eps, y, M, N);
+  static bool tried = false;
+  if (!tried) {
+    tried = true;
+    if (unlimited()) y[0] = 1e9f;
+  }
+}
