@@ -89,7 +89,7 @@ async def read_board(
         task.name,
         query=query,
         kinds=() if kind is None else (InsightKind(kind),),
-        strategy=strategy,
+        strategy=services.strategy(strategy, task) if strategy else None,
         verified_only=verified_only,
         related_on=await _device_name(services) if related else None,
         limit=limit,

@@ -133,3 +133,12 @@ async def test_a_bad_post_is_told_what_is_allowed(connected, era, arguments, sai
             "text": "Faster.",
         }
         assert said in await bench.refused("post_insight", **(good | arguments))
+
+
+async def test_a_mistyped_filter_is_refused_instead_of_finding_nothing(connected):
+    async with connected() as bench:
+        await _post(bench, "Width 16 beats width 8 by 4 %.")
+        text = await bench.refused("read_board", problem="rmsnorm", strategy="vectorize")
+        assert "unknown strategy 'vectorize'. Did you mean 'vectorise'?" in text
+        for strategy in ("vectorise", "", None):
+            assert (await _read(bench, strategy=strategy))["shown"] == 1
