@@ -78,6 +78,7 @@ def confine(
                 own_process_ids=WallName.PID_NAMESPACE in walls,
                 allow_fork=policy.allow_fork,
                 fixed_cpus=policy.cpus is not None,
+                counted_memory=policy.data_bytes is not None,
             )
 
 

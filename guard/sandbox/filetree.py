@@ -32,7 +32,8 @@ _ROOT_BYTES = 1 << 20
 _SCRATCH_FILES = 65_536
 _MOST_LINKS = 40
 
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")
+"""Not ``zero``: a shared mapping of it is memory that no limit counts."""
 _DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 

@@ -69,8 +69,9 @@ class SandboxPolicy:
     scratch_bytes: int = 512 << 20
     """Size of the private scratch file system."""
     data_bytes: int | None = 4 << 30
-    """Private memory beyond what the process has already. ``None``: unlimited. Address space is
-    never limited, because CUDA reserves far more than it uses."""
+    """Private memory beyond what the process has already; shared memory is refused then, as no
+    limit counts it. ``None``: both without limit. Address space is never limited, because CUDA
+    reserves far more than it uses."""
     processes: int = 64 + 4 * (os.cpu_count() or 1)
     open_files: int = 256
     file_bytes: int = 512 << 20

@@ -25,6 +25,7 @@ _AF_UNIX = 1
 _SOCK_TYPE_MASK, _SOCK_DGRAM = 0xF, 2
 _F_SETSIG, _F_ADD_SEALS = 10, 1033
 _CLONE_THREAD = 0x10000
+_MAP_SHARED_ANONYMOUS, _MAP_GROWSDOWN = 0x21, 0x100
 _CLONE_NEW_ANY = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 
@@ -60,12 +61,20 @@ NAMING_A_PROCESS = (
 """Without process ids of its own, a candidate of the judge's user could slow the judge down with
 these, and so shift its clock; zero means the caller and stays allowed."""
 
+UNCOUNTED_MEMORY = ("memfd_create", "memfd_secret", "shmget")
+"""Memory that no resource limit counts; see ``setrlimit(2)`` on RLIMIT_DATA."""
+
 _Instruction = tuple[int, int, int, int]
 """Code, jump when true, jump when false, operand."""
 
 
 def restrict(
-    *, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True, fixed_cpus: bool = False
+    *,
+    allow_exec: bool,
+    own_process_ids: bool,
+    allow_fork: bool = True,
+    fixed_cpus: bool = False,
+    counted_memory: bool = False,
 ) -> None:
     """Install the filter in this process and its children for good.
 
@@ -76,6 +85,7 @@ def restrict(
         own_process_ids: Whether the process can only name processes of its own sandbox.
         allow_fork: Whether it may start other processes, not only threads.
         fixed_cpus: Whether it must stay on the processors that it has.
+        counted_memory: Whether it gets only memory that RLIMIT_DATA counts.
 
     Raises:
         OSError: The kernel refused.
@@ -85,6 +95,7 @@ def restrict(
         own_process_ids=own_process_ids,
         allow_fork=allow_fork,
         fixed_cpus=fixed_cpus,
+        counted_memory=counted_memory,
     )
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: length in instructions, padding, pointer.
@@ -97,7 +108,12 @@ def restrict(
 
 @cache
 def program(
-    *, allow_exec: bool, own_process_ids: bool, allow_fork: bool = True, fixed_cpus: bool = False
+    *,
+    allow_exec: bool,
+    own_process_ids: bool,
+    allow_fork: bool = True,
+    fixed_cpus: bool = False,
+    counted_memory: bool = False,
 ) -> bytes:
     """The filter as classic BPF, 8 bytes per instruction."""
     instructions = [
@@ -123,6 +139,8 @@ def program(
     instructions += _on("clone", clone)
     for name in () if allow_fork else ("fork", "vfork"):
         instructions += _on(name, [_fail(errno.EPERM)])
+    if counted_memory:
+        instructions += _only_counted_memory()
     # Candidates have nobody to talk to. Their one socket is connected already; datagram sockets
     # could name another receiver with every message, and Landlock does not cover named sockets.
     instructions += _on("connect", [_fail(errno.ECONNREFUSED)])
@@ -134,6 +152,16 @@ def program(
     instructions += _on("fcntl", [*body, _fail(errno.EPERM)])
     instructions.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
+
+
+def _only_counted_memory() -> list[_Instruction]:
+    """Refuse memory beside the data limit: shared with nobody, or a stack of any size."""
+    refused = [i for name in UNCOUNTED_MEMORY for i in _on(name, [_fail(errno.ENOMEM)])]
+    shared = (_JUMP_EQUAL, 0, 1, _MAP_SHARED_ANONYMOUS)
+    stack = (_JUMP_ANY_BIT, 0, 1, _MAP_GROWSDOWN)
+    flags = _load_argument(3)
+    body = [flags, (_AND, 0, 0, _MAP_SHARED_ANONYMOUS), shared, _fail(errno.ENOMEM)]
+    return [*refused, *_on("mmap", [*body, flags, stack, _fail(errno.ENOMEM)])]
 
 
 def _on(name: str, body: list[_Instruction]) -> list[_Instruction]:

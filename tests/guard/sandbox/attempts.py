@@ -147,8 +147,18 @@ def socket_pair(kind):
 def seal_memory():
     import fcntl
 
-    fd = os.memfd_create("x", os.MFD_ALLOW_SEALING)
+    fd = os.open("/dev/null", os.O_RDWR)
     fcntl.fcntl(fd, 1033, 1)
+
+
+def make_memory_file():
+    return os.close(os.memfd_create("x"))
+
+
+def map_anonymous(flags):
+    import mmap
+
+    mmap.mmap(-1, 4096, flags=flags).close()
 
 
 def start_thread():

@@ -162,7 +162,16 @@ def test_datagram_pairs_and_seals_are_refused_and_work_without_the_wall(best_hos
     assert best_host.attempt("socket_pair", walls=ONLY, kind=datagram).refused == "EPROTONOSUPPORT"
     assert best_host.attempt("socket_pair", walls=(), kind=datagram).result == "ping"
     assert best_host.attempt("seal_memory", walls=ONLY).refused == "EPERM"
-    assert best_host.attempt("seal_memory", walls=()).refused is None
+    assert best_host.attempt("seal_memory", walls=()).refused == "EINVAL"  # No memory file.
+
+
+def test_uncounted_memory_is_refused_by_the_kernel_and_works_without_the_wall(best_host):
+    shared, private = 0x21, 0x22
+    assert best_host.attempt("make_memory_file", walls=ONLY).refused == "ENOMEM"
+    assert best_host.attempt("map_anonymous", walls=ONLY, flags=shared).refused == "ENOMEM"
+    assert best_host.attempt("map_anonymous", walls=ONLY, flags=private).refused is None
+    assert best_host.attempt("make_memory_file", walls=()).refused is None
+    assert best_host.attempt("map_anonymous", walls=(), flags=shared).refused is None
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK])
@@ -206,3 +215,26 @@ def test_of_fcntl_only_seals_and_the_choice_of_a_signal_are_refused(machine, com
     assert decide(program, number, (3, command), arch) == ALLOWED
     for refused in (10, 1033):  # F_SETSIG, F_ADD_SEALS
         assert decide(program, number, (3, refused), arch) == "EPERM"
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (0x22, ALLOWED),  # private, anonymous
+        (0x4022, ALLOWED),  # the same without reserve
+        (0x20022, ALLOWED),  # a thread's stack as the C library makes it
+        (0x01, ALLOWED),  # a file that is shared with the judge
+        (0x02, ALLOWED),  # a library
+        (0x21, "ENOMEM"),  # shared, anonymous
+        (0x8021, "ENOMEM"),  # the same, filled at once
+        (0x122, "ENOMEM"),  # grows down
+    ],
+)
+def test_with_a_limit_on_memory_there_is_none_that_it_does_not_count(machine, flags, wanted):
+    number, arch = kernel.number("mmap"), kernel.AUDIT_ARCH[machine]
+    counted = seccomp.program(allow_exec=False, own_process_ids=True, counted_memory=True)
+    unlimited = seccomp.program(allow_exec=False, own_process_ids=True)
+    assert decide(counted, number, (0, 1 << 30, 3, flags, 2**64 - 1), arch) == wanted
+    assert decide(unlimited, number, (0, 1 << 30, 3, flags, 2**64 - 1), arch) == ALLOWED
+    for name in seccomp.UNCOUNTED_MEMORY:
+        assert decide(counted, kernel.number(name), (), arch) == "ENOMEM"
