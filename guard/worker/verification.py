@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from kernelarc.guard.errors import RequestError
 from kernelarc.guard.schema import (
     Correctness,
     Evaluation,
@@ -68,7 +69,8 @@ def verify(context: VerificationContext, problem: Problem, solution: Solution) -
     """Judge whether a solution is right.
 
     Raises:
-        RequestError, GuardUnavailable, JobCancelled: never for what the candidate did.
+        RequestError, GuardUnavailable, JobCancelled: never for what the candidate did; for a
+            problem without a workload for this device, for instance.
     """
     evaluations: list[Evaluation] = []
     labels: list[str] = []
@@ -148,6 +150,11 @@ class _Verification:
         if self._candidate.solution.language is Language.TRITON:
             self._labels.append("interpreted")
         ranked = self._problem.ranked(self._context.device)
+        if not ranked:
+            raise RequestError(
+                f"{self._problem.name!r} has no workload for the device {self._context.device!r}. "
+                "Judge it where it has one; `kernelarc problems list` shows where."
+            )
         total = len(ranked) + (HIDDEN_SHAPES if self._problem.contract.shapes else 0)
         try:
             self._restart()

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from kernelarc.guard import problems
-from kernelarc.guard.errors import MalformedSolution, UnsupportedLanguage
+from kernelarc.guard.errors import MalformedSolution, RequestError, UnsupportedLanguage
 from kernelarc.guard.schema import (
     EvaluationStatus,
     SourceFile,
@@ -247,6 +247,13 @@ def test_a_language_of_another_device_is_a_request_error(judge):
     solution = solution_from_source(PROBLEM, "__global__ void run() {}", "cuda_cpp")
     with pytest.raises(UnsupportedLanguage, match="cpp, pytorch, triton"):
         judge.verify(PROBLEM, solution)
+
+
+def test_a_problem_of_another_device_is_a_request_error(judge):
+    problem = problems.get("gemm_bf16")
+    assert not problem.ranked("cpu")
+    with pytest.raises(RequestError, match="no workload for the device 'cpu'"):
+        judge.verify(problem, reference_solution(problem))
 
 
 @pytest.mark.parametrize("flag", ["-fplugin=./evil.so", "-I/etc", "-wrapper", "@file", "-o/tmp/x"])
