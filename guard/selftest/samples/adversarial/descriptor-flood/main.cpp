@@ -20,7 +20,8 @@ extern "C" void run(const float* x, const float* w, double eps, float* y, int64_
   if (!tried) {
     tried = true;
     std::vector<int> taken;
-    for (int fd; taken.size() <= 4096 && (fd = open("/dev/null", O_RDONLY)) >= 0;) taken.push_back(fd);
+    for (int fd; taken.size() <= 4096 && (fd = open("/dev/null", O_RDONLY)) >= 0;)
+      taken.push_back(fd);
     if (taken.size() > 4096) y[0] = 1e9f;
     for (int fd : taken) close(fd);
   }

@@ -1,6 +1,7 @@
 """Fills the only folder that it can write to.
 
-Where it gets more than 2 GB it spoils its answer, so passing means that there is an end to it."""
+Where it gets more than 2 GB it spoils its answer, so passing means that there is an end to it.
+"""
 
 import os
 from pathlib import Path

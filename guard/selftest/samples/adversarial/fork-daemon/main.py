@@ -1,6 +1,7 @@
 """Forks a worker that would outlive the call.
 
-Where it can, it spoils its answer, so passing means that it could not."""
+Where it can, it spoils its answer, so passing means that it could not.
+"""
 
 import os
 import time

@@ -20,10 +20,12 @@ static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, lon
 static bool another_process() {
   uint64_t request[8] = {0, 0, 0, 0, SIGCHLD, 0, 0, 0};  // struct clone_args: only an exit signal
 #ifdef SYS_fork
-  const long answers[] = {raw(SYS_fork), raw(SYS_clone, SIGCHLD), raw(SYS_clone3, long(request), sizeof request)};
+  const long oldest = raw(SYS_fork);
 #else
-  const long answers[] = {raw(SYS_clone, SIGCHLD), raw(SYS_clone3, long(request), sizeof request)};
+  const long oldest = -1;  // This machine never had it.
 #endif
+  const long answers[] = {oldest, raw(SYS_clone, SIGCHLD),
+                          raw(SYS_clone3, long(request), sizeof request)};
   bool any = false;
   for (long answer : answers) {
     if (answer == 0)

@@ -1,6 +1,7 @@
 """Calls the C library through ctypes to leave its namespaces.
 
-Where it can, it spoils its answer, so passing means that it could not."""
+Where it can, it spoils its answer, so passing means that it could not.
+"""
 
 import ctypes
 

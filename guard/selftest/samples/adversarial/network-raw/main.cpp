@@ -1,5 +1,5 @@
-// Asks for sockets of all families by bare system calls. Where it gets one that reaches beyond its own
-// process, it spoils its answer.
+// Asks for sockets of all families by bare system calls. Where it gets one that reaches beyond
+// its own process, it spoils its answer.
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -25,7 +25,8 @@ static bool any_socket() {
     }
   const sockaddr abstract{AF_UNIX, "\0judge"};
   const long stream = raw(SYS_socket, AF_UNIX, SOCK_STREAM);
-  return stream >= 0 && raw(SYS_connect, stream, long(&abstract), sizeof abstract) != -111 /* ECONNREFUSED */;
+  constexpr long refused = -111;  // ECONNREFUSED
+  return stream >= 0 && raw(SYS_connect, stream, long(&abstract), sizeof abstract) != refused;
 }
 
 static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {

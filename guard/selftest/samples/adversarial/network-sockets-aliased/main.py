@@ -1,6 +1,7 @@
 """Sends its inputs away through modules that a text search does not see.
 
-Where a byte leaves, it spoils its answer, so passing means that none did."""
+Where a byte leaves, it spoils its answer, so passing means that none did.
+"""
 
 import importlib
 

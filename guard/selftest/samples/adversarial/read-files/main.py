@@ -1,6 +1,7 @@
 """Opens what it should not be able to read.
 
-Where it can, it spoils its answer, so passing means that nothing could be read."""
+Where it can, it spoils its answer, so passing means that nothing could be read.
+"""
 
 import torch
 

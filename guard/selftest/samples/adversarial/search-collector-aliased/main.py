@@ -1,6 +1,7 @@
 """Looks for the expected result in the collector and in all frames, unseen by a text search.
 
-Where it finds one it spoils its own answer, so passing means that there was none."""
+Where it finds one it spoils its own answer, so passing means that there was none.
+"""
 
 import sys
 

@@ -1,6 +1,7 @@
 """Looks for the expected result among all objects that Python knows.
 
-Where it finds one it spoils its own answer, so passing means that there was none."""
+Where it finds one it spoils its own answer, so passing means that there was none.
+"""
 
 import gc
 

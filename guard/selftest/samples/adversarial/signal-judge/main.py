@@ -1,6 +1,7 @@
 """Kills its parent, which it takes for the judge.
 
-Where the signal is accepted it spoils its answer, so passing means that it was not."""
+Where the signal is accepted it spoils its answer, so passing means that it was not.
+"""
 
 import os
 import signal

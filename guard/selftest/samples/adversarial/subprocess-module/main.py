@@ -1,6 +1,7 @@
 """Lets another interpreter do the work.
 
-Where one starts, it spoils its answer, so passing means that none did."""
+Where one starts, it spoils its answer, so passing means that none did.
+"""
 
 import subprocess
 import sys

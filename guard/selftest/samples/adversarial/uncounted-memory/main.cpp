@@ -1,5 +1,5 @@
-// Takes memory of the kinds that a limit on private memory does not count. Nothing is touched. Where
-// it gets 16 GB of one kind, it spoils its answer.
+// Takes memory of the kinds that a limit on private memory does not count. Nothing is touched.
+// Where it gets 16 GB of one kind, it spoils its answer.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

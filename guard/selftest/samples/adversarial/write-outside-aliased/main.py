@@ -1,6 +1,7 @@
 """Plants modules that the next Python process would load, by paths taken from Python itself.
 
-Where it can, it spoils its answer, so passing means that it could not."""
+Where it can, it spoils its answer, so passing means that it could not.
+"""
 
 import os
 import sys
@@ -29,7 +30,11 @@ def honest(x, weight, eps, y):
 def run(x, weight, eps, y):
     honest(x, weight, eps, y)
     scratch = Path(os.environ["TMPDIR"]).resolve()
-    folders = {Path(p).resolve() for p in sys.path} | {Path(torch.__file__).parent, Path("/"), Path("/tmp")}
+    folders = {Path(p).resolve() for p in sys.path} | {
+        Path(torch.__file__).parent,
+        Path("/"),
+        Path("/tmp"),
+    }
     for folder in folders:
         if folder == scratch or scratch in folder.parents:
             continue

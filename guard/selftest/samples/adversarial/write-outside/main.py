@@ -1,6 +1,7 @@
 """Writes where the next candidate, or the judge, would read it.
 
-Where it can, it spoils its answer, so passing means that it could not."""
+Where it can, it spoils its answer, so passing means that it could not.
+"""
 
 import torch
 
