@@ -41,6 +41,8 @@ REFUSED = (
     *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter"),
     *("io_uring_register", "add_key", "request_key", "keyctl", "fanotify_init"),
     *("open_by_handle_at", "name_to_handle_at", "lookup_dcookie", "modify_ldt", "uselib"),
+    # Its contexts are numbered for the whole host: one process can take them all.
+    "io_setup",
     # The machine itself.
     *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot"),
     *("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "syslog", "vhangup", "iopl"),
@@ -61,8 +63,14 @@ NAMING_A_PROCESS = (
 """Without process ids of its own, a candidate of the judge's user could slow the judge down with
 these, and so shift its clock; zero means the caller and stays allowed."""
 
-UNCOUNTED_MEMORY = ("memfd_create", "memfd_secret", "shmget")
-"""Memory that no resource limit counts; see ``setrlimit(2)`` on RLIMIT_DATA."""
+UNCOUNTED_MEMORY = (
+    *("memfd_create", "memfd_secret", "shmget"),
+    *("semget", "msgget"),
+    "mremap",
+)
+"""Memory that RLIMIT_DATA does not count (``setrlimit(2)``): shared memory; two gigabytes of kernel
+memory per thousand sets of semaphores, which the kernel does not see when it looks for whom to end;
+a page of the stack that is made larger. The C library copies where it cannot remap."""
 
 _Instruction = tuple[int, int, int, int]
 """Code, jump when true, jump when false, operand."""

@@ -155,6 +155,20 @@ def make_memory_file():
     return os.close(os.memfd_create("x"))
 
 
+def enlarge_stack():
+    """Move the lowest page of the stack and make it a gigabyte."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    low = next(int(line.split("-")[0], 16) for line in lines if line.endswith("[stack]"))
+    return kernel.call("mremap", low, 4096, 1 << 30, 1) > 0
+
+
+def make_semaphores():
+    """A set of this process alone, removed at once."""
+    private, remove = 0, 0
+    identifier = kernel.call("semget", private, 8, 0o1600)
+    ctypes.CDLL(None).semctl(identifier, 0, remove)
+
+
 def map_anonymous(flags):
     import mmap
 

@@ -167,10 +167,11 @@ def test_datagram_pairs_and_seals_are_refused_and_work_without_the_wall(best_hos
 
 def test_uncounted_memory_is_refused_by_the_kernel_and_works_without_the_wall(best_host):
     shared, private = 0x21, 0x22
-    assert best_host.attempt("make_memory_file", walls=ONLY).refused == "ENOMEM"
+    for attempt in ("make_memory_file", "make_semaphores", "enlarge_stack"):
+        assert best_host.attempt(attempt, walls=ONLY).refused == "ENOMEM"
+        assert best_host.attempt(attempt, walls=()).refused is None
     assert best_host.attempt("map_anonymous", walls=ONLY, flags=shared).refused == "ENOMEM"
     assert best_host.attempt("map_anonymous", walls=ONLY, flags=private).refused is None
-    assert best_host.attempt("make_memory_file", walls=()).refused is None
     assert best_host.attempt("map_anonymous", walls=(), flags=shared).refused is None
 
 

@@ -31,6 +31,7 @@ static bool some_call_is_open() {
       raw(SYS_init_module, at, 8, at), raw(SYS_reboot, 0xfee1dead, 672274793, 0x1234567),
       raw(SYS_syslog, 3, at, 64), raw(SYS_swapoff, at), raw(SYS_sethostname, at, 1),
       raw(SYS_settimeofday, at, 0), raw(SYS_fsopen, at, 0), raw(SYS_open_tree, -100, at, 1),
+      raw(SYS_io_setup, 8, at),
 #ifdef __x86_64__
       raw(SYS_modify_ldt, 0, at, 16), raw(SYS_iopl, 3), raw(x32 | SYS_getpid),
 #endif
