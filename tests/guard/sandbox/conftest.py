@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -145,6 +146,15 @@ def container_host():
     if os.geteuid() != 0:
         pytest.skip("needs root")
     yield from _open_host("setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin")
+
+
+@pytest.fixture(scope="session")
+def generous_host():
+    """Root on a host that grants high ranks to everybody."""
+    raised = ["prlimit", "--rtprio=50", "--nice=40"]
+    if shutil.which(raised[0]) is None or subprocess.run([*raised, "true"], check=False).returncode:
+        pytest.skip("needs prlimit and the right to raise limits (CAP_SYS_RESOURCE)")
+    yield from _open_host(shlex.join(raised))
 
 
 @pytest.fixture(scope="session", params=["root_host", "user_host", "bare_host", "container_host"])

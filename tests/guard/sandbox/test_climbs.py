@@ -64,3 +64,9 @@ def test_another_user_cannot_be_signalled_or_read(root_host):
 def test_the_process_limit_counts_for_another_user_than_root(root_host):
     walls = {WallName.UID, WallName.LIMITS}
     assert root_host.attempt("many_processes", walls=walls).refused == "EAGAIN"
+
+
+def test_a_rank_that_the_host_grants_is_not_the_candidates(generous_host):
+    walls = {WallName.UID, WallName.PRIVILEGES}
+    assert generous_host.attempt("take_rank", walls=walls).refused is None
+    assert generous_host.attempt("take_rank", walls=walls | {WallName.LIMITS}).refused == "EPERM"
