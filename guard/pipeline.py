@@ -35,6 +35,7 @@ from kernelarc.guard.schema import (
     BenchmarkResult,
     Environment,
     Isolation,
+    JudgeState,
     Problem,
     Solution,
     Verdict,
@@ -65,6 +66,9 @@ class GuardSettings:
     compile_timeout_s: float = 60.0
     call_timeout_s: float = 10.0
     total_timeout_s: float = 300.0
+    screen: bool = True
+    """The static screen. Off in the selftest only, to show that the walls hold without it: a
+    server refuses such a guard, so that none of its verdicts is ever stored."""
 
     def for_judge(self) -> str:
         """The settings as the judge process takes them."""
@@ -86,6 +90,11 @@ class Guard:
         self._judge: _JudgeProcess | None = None
         self._starting = anyio.Lock()  # two callers must not start two judges
         self._numbers = count(1)
+
+    @property
+    def screens(self) -> bool:
+        """Whether the static screen looks at solutions first."""
+        return self.settings.screen
 
     async def warm_up(self) -> None:
         """Start the judge now; otherwise the first call does."""
@@ -132,6 +141,10 @@ class Guard:
         """Measured physical floors of the ranked workloads, by uuid."""
         answer = await self._request("floors", {"problem": problem.model_dump(mode="json")})
         return {uuid: Floor.model_validate(data) for uuid, data in answer.items()}
+
+    async def judge_state(self) -> JudgeState:
+        """What no candidate may change of the judge's process."""
+        return JudgeState.model_validate(await self._request("state", {}))
 
     async def close(self) -> None:
         """End the judge and every candidate below it."""

@@ -36,6 +36,10 @@ class Guard(Protocol):
     Cancelling a call kills the candidate.
     """
 
+    @property
+    def screens(self) -> bool:
+        """Whether the static screen is on; without it, it is no guard for a server."""
+
     async def environment(self) -> Environment:
         """Where results are made; starts the judge when it is not running."""
 

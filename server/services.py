@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 
 from kernelarc.guard import problems as builtin_problems
-from kernelarc.guard.errors import UnknownProblem
+from kernelarc.guard.errors import NotPermitted, UnknownProblem
 from kernelarc.guard.pipeline import GuardSettings, open_guard
 from kernelarc.guard.schema import Problem
 from kernelarc.memory.archive import Archive, open_archive
@@ -129,7 +129,15 @@ async def run_services(
     """Services over given parts, with a worker that runs until the block is left.
 
     The judge begins to start in the background, so that the first verdict comes sooner.
+
+    Raises:
+        NotPermitted: The guard's static screen is off: verdicts made so must not be stored.
     """
+    if not guard.screens:
+        raise NotPermitted(
+            "a guard without its static screen is for `kernelarc selftest` only: its verdicts "
+            "are never stored. Open the guard with screen=True."
+        )
     instance = await off_loop(archive.register_instance)
     device = DeviceFacts(guard, keep=archive.results.record_environment)
     services = Services(

@@ -63,6 +63,22 @@ class Environment(Record):
     """Digest of all the above that must be equal before two timings may be compared."""
 
 
+class JudgeState(Record):
+    """What no candidate may change of the judge's process; the selftest compares it."""
+
+    pid: int
+    folder: str
+    """Its current directory."""
+    processors: list[int]
+    """Those that it may run on."""
+    limits: dict[str, tuple[int, int]]
+    """Soft and hard resource limits."""
+    environment: str
+    """Digest of its environment variables."""
+    descriptors: int
+    """How many are open."""
+
+
 class Correctness(Record):
     """Largest errors over all outputs and input families of one workload."""
 

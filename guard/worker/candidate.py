@@ -82,6 +82,8 @@ class Workshop:
     zygote: Zygote
     interrupts: Interrupts
     timeouts: Timeouts
+    screen: bool = True
+    """Whether the static screen looks at sources first; the selftest judges without it."""
     libraries: OrderedDict[str, CompiledLibrary] = field(default_factory=OrderedDict)
 
     def prepare(self, problem: Problem, solution: Solution) -> Candidate:
@@ -93,6 +95,8 @@ class Workshop:
         """
         check_language(solution)
         spec = runner_spec(problem, solution)
+        if not self.screen:
+            spec["screen"] = None
         if solution.language is not Language.CPP:
             return Candidate(solution, spec)
         return Candidate(solution, spec, self._compile(solution, spec))

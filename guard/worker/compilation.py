@@ -86,6 +86,8 @@ class Refusal:
 
 def screened(spec: dict[str, Any]) -> Refusal | None:
     """Look at the sources with the static screen; runs in the sandbox, as it parses them."""
+    if spec["screen"] is None:
+        return None
     entry = {k: v for k, v in spec["screen"].items() if k != "device"}
     findings = screen_files(
         spec["files"], Language(spec["language"]), Entry(**entry), spec["screen"]["device"]

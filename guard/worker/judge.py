@@ -34,6 +34,7 @@ from kernelarc.guard.worker.admission import admit
 from kernelarc.guard.worker.candidate import Timeouts, Workshop
 from kernelarc.guard.worker.channel import recv_json
 from kernelarc.guard.worker.interrupts import Interrupts, TotalTimeout
+from kernelarc.guard.worker.own_state import own_state
 from kernelarc.guard.worker.peaks import Peaks
 from kernelarc.guard.worker.process import Zygote
 from kernelarc.guard.worker.timing import NoiseFloors, TimingContext, benchmark
@@ -57,6 +58,7 @@ class JudgeSettings:
     device: str
     isolation: str
     timeouts: Timeouts
+    screen: bool = True
 
 
 class Judge:
@@ -73,7 +75,9 @@ class Judge:
         self.interrupts = Interrupts()
         self._isolation = self._probe()
         zygote = Zygote(zygote_ready(control), standing(self._isolation))
-        self._workshop = Workshop(zygote, self.interrupts, settings.timeouts)
+        self._workshop = Workshop(
+            zygote, self.interrupts, settings.timeouts, screen=settings.screen
+        )
         # Read last: nothing that was forked or started so far has seen the key.
         self._key = secret_key(settings.home)
         self._peaks = measure_and_pin()
@@ -85,6 +89,7 @@ class Judge:
             "admit": self._admit,
             "floors": self._floors,
             "facts": self._facts,
+            "state": lambda _request: own_state().model_dump(mode="json"),
         }
 
     def run(self, job: str, request: dict[str, Any]) -> None:
@@ -271,6 +276,7 @@ def main(settings_json: str, control: socket.socket) -> int:
         device=raw["device"],
         isolation=raw["isolation"],
         timeouts=Timeouts(**raw["timeouts"]),
+        screen=raw["screen"],
     )
 
     def answer(message: dict[str, Any]) -> None:

@@ -53,6 +53,7 @@ class ScriptedGuard:
     ``// raises: X``, ``// waits``. Everything else about it is honest: records, progress,
     cancellation."""
 
+    screens: bool = True
     verified: list[str] = field(default_factory=list)
     timed: list[tuple[str, str | None]] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)

@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 
 from kernelarc._version import __version__
-from kernelarc.cli import board, doctor, evaluate, install, problems, report, run, serve
+from kernelarc.cli import board, doctor, evaluate, install, problems, report, run, selftest, serve
 from kernelarc.cli.usage import Commands
 
 app = typer.Typer(
     name="kernelarc",
     cls=Commands,
     help="LLM agents optimise kernels; a guard that cannot be fooled decides.",
-    epilog="Exit codes: 0 ok, 1 the candidate was rejected or the run promoted nothing, "
+    epilog="Exit codes: 0 ok, 1 the candidate was rejected, the run promoted nothing or the "
+    "selftest found a difference, "
     "2 bad input, 3 the guard or device is unavailable.",
     no_args_is_help=True,
     add_completion=False,
@@ -45,6 +46,9 @@ def _root(
 app.command("doctor", epilog="Example: `kernelarc doctor --json`")(doctor.doctor)
 app.add_typer(problems.app, name="problems")
 app.command("eval", epilog="Example: `kernelarc eval rmsnorm my_kernel.cpp`")(evaluate.evaluate)
+app.command("selftest", epilog="Example: `kernelarc selftest --kind adversarial`")(
+    selftest.selftest
+)
 app.command("run", epilog="Example: `kernelarc run rmsnorm softmax --agents 4 --minutes 3`")(
     run.run
 )

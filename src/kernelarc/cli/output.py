@@ -1,8 +1,8 @@
 """Output and exit codes of all commands.
 
-0 ok, 1 the candidate was rejected or the run promoted nothing, 2 bad input, 3 the guard or device
-is unavailable. Errors go to stderr as text, or to stdout as ``{"error": ..., "kind": ...}`` with
-``--json``.
+0 ok, 1 the candidate was rejected, the run promoted nothing or the selftest found a difference,
+2 bad input, 3 the guard or device is unavailable. Errors go to stderr as text, or to stdout as
+``{"error": ..., "kind": ...}`` with ``--json``.
 """
 
 from __future__ import annotations

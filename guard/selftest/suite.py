@@ -1,0 +1,121 @@
+"""Runs samples against a guard, one after the other, and looks at what each left behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from time import monotonic
+
+import anyio.to_thread
+
+from kernelarc.guard.errors import RequestError, ToolchainMissing, UnsupportedLanguage, WorkerLost
+from kernelarc.guard.pipeline import Guard, Progress
+from kernelarc.guard.schema import BenchmarkOutcome, EvaluationStatus, Isolation, JudgeState
+from kernelarc.guard.selftest import remains
+from kernelarc.guard.selftest.sample import Sample
+from kernelarc.guard.selftest.tally import Row
+
+PROBE_EVERY = 10
+"""Samples between two judgements of the probe: an honest sample, whose verdict must not change."""
+ATTEMPTS = 3
+"""Benchmarks of a sample at most: an inconclusive one says something of the host, not of it."""
+
+
+class Suite:
+    """A run of samples. The guard must be this suite's alone."""
+
+    def __init__(self, guard: Guard, probe: Sample) -> None:
+        self._guard = guard
+        self._screen = guard.screens
+        self._probe = probe
+        self._probe_verdict = ""
+        self._since_probe = 0
+
+    async def run(
+        self, samples: Sequence[Sample], progress: Progress | None = None
+    ) -> AsyncIterator[Row]:
+        """Judge the samples.
+
+        Yields:
+            One row a sample, and one for the probe where its verdict changed.
+
+        Raises:
+            GuardUnavailable: there is no judge on this host, or none any more.
+        """
+        isolation = await self._guard.isolation()
+        self._probe_verdict = await self._judge_probe()
+        before = await self._trace(isolation)
+        for sample in samples:
+            row = await self._judge(sample, progress)
+            if row.skipped is not None:
+                yield row
+                continue
+            after = await self._trace(isolation, before)
+            left = [*row.left, *remains.differences(before, after)]
+            before = after  # what one left is not held against the next
+            self._since_probe += 1
+            last = sample is samples[-1]
+            if left or last or self._since_probe >= PROBE_EVERY:
+                left += await self._probe_again()
+            yield row.model_copy(update={"left": left, "as_expected": row.as_expected and not left})
+
+    async def _judge(self, sample: Sample, progress: Progress | None) -> Row:
+        wanted = sample.expected(screen=self._screen)
+        expected = _shown(sample, wanted)
+        row = Row(
+            name=sample.name, kind=sample.kind, expected=expected, got=None, as_expected=False
+        )
+        if sample.expectation.device != self._guard.settings.device:
+            return row.model_copy(update={"skipped": f"needs a {sample.expectation.device} device"})
+        began = monotonic()
+        changes: dict[str, object]
+        try:
+            got, message = await self._outcome(sample, progress)
+            changes = {"got": got, "message": message, "as_expected": got in expected}
+        except (ToolchainMissing, UnsupportedLanguage) as missing:
+            changes = {"skipped": str(missing)}
+        except RequestError as refused:
+            changes = {"got": type(refused).__name__, "message": str(refused)}
+        except WorkerLost as lost:
+            # The worst that a candidate can do to its judge; the next call starts another.
+            changes = {"got": type(lost).__name__, "left": [str(lost)], "message": str(lost)}
+        return row.model_copy(update=changes | {"seconds": round(monotonic() - began, 2)})
+
+    async def _outcome(self, sample: Sample, progress: Progress | None) -> tuple[str, str]:
+        """What the guard said: a status, or where it was timed and not rejected, an outcome."""
+        verdict = await self._guard.verify(sample.problem, sample.solution, progress)
+        if sample.expectation.stage == "verify" or not verdict.passed:
+            return verdict.status.value, verdict.message
+        for _ in range(ATTEMPTS):
+            result = await self._guard.benchmark(sample.problem, sample.solution, None, progress)
+            if result.outcome is not BenchmarkOutcome.INCONCLUSIVE:
+                break
+        if result.outcome is BenchmarkOutcome.REJECTED:
+            return result.status.value, result.reason
+        return result.outcome.value, result.reason
+
+    async def _trace(
+        self, isolation: Isolation, before: remains.Trace | None = None
+    ) -> remains.Trace:
+        state: JudgeState = await self._guard.judge_state()
+        home = self._guard.settings.home
+        if before is None:
+            return await anyio.to_thread.run_sync(remains.take, state, isolation, home)
+        return await anyio.to_thread.run_sync(remains.settled, before, state, isolation, home)
+
+    async def _probe_again(self) -> list[str]:
+        self._since_probe = 0
+        if await self._judge_probe() == self._probe_verdict:
+            return []
+        return [f"the verdict on {self._probe.name} is not the same as before"]
+
+    async def _judge_probe(self) -> str:
+        verdict = await self._guard.verify(self._probe.problem, self._probe.solution)
+        return verdict.model_dump_json()
+
+
+def _shown(sample: Sample, wanted: Sequence[EvaluationStatus]) -> list[str]:
+    """Right answers; where a benchmark ends well, its outcomes stand for ``PASSED``."""
+    if sample.expectation.stage == "verify":
+        return [status.value for status in wanted]
+    statuses = [s.value for s in wanted if s is not EvaluationStatus.PASSED]
+    return [*statuses, *(outcome.value for outcome in sample.expectation.outcomes)]
