@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+#ifdef __x86_64__
   long result;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -14,6 +15,16 @@ static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, lon
                : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
                : "rcx", "r11", "memory");
   return result;
+#else  // aarch64
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  register long x4 asm("x4") = e;
+  asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+  return x0;
+#endif
 }
 
 static bool some_call_is_open() {
@@ -28,9 +39,9 @@ static bool some_call_is_open() {
       raw(SYS_userfaultfd, 1), raw(SYS_keyctl, 0, -3, 1), raw(SYS_add_key, at, at, at, 1, -3),
       raw(SYS_open_by_handle_at, 3, at, 0), raw(SYS_fanotify_init, 0, 0),
       raw(SYS_personality, 0x0040000),
-      raw(SYS_init_module, at, 8, at), raw(SYS_reboot, 0xfee1dead, 672274793, 0x1234567),
-      raw(SYS_syslog, 3, at, 64), raw(SYS_swapoff, at), raw(SYS_sethostname, at, 1),
-      raw(SYS_settimeofday, at, 0), raw(SYS_fsopen, at, 0), raw(SYS_open_tree, -100, at, 1),
+      raw(SYS_init_module, at, 8, at), raw(SYS_reboot, 0, 0, 0),
+      raw(SYS_syslog, 3, at, 64), raw(SYS_swapoff, at), raw(SYS_sethostname, at, -1),
+      raw(SYS_clock_settime, 1, at), raw(SYS_fsopen, at, 0), raw(SYS_open_tree, -100, at, 1),
       raw(SYS_io_setup, 8, at),
 #ifdef __x86_64__
       raw(SYS_modify_ldt, 0, at, 16), raw(SYS_iopl, 3), raw(x32 | SYS_getpid),

@@ -1,12 +1,11 @@
-// Signals everybody but itself by bare system calls. Where one signal was accepted, it spoils its
-// answer.
+// Asks the kernel whom it may signal: number 0 is checked like any other and does no harm. Where it
+// may signal anybody but itself, it spoils its answer.
 #include <cmath>
-#include <csignal>
 #include <cstdint>
-#include <initializer_list>
 #include <sys/syscall.h>
 
 static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+#ifdef __x86_64__
   long result;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -15,17 +14,24 @@ static long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, lon
                : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
                : "rcx", "r11", "memory");
   return result;
+#else  // aarch64
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  register long x4 asm("x4") = e;
+  asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+  return x0;
+#endif
 }
 
-static bool signalled_someone() {
+static bool may_signal_someone() {
   const long own = raw(SYS_getpid);
-  bool any = raw(SYS_kill, -1, SIGCONT) == 0;
-  for (int number : {SIGSTOP, SIGKILL, SIGTERM, SIGINT}) {
-    any |= raw(SYS_kill, raw(SYS_getppid), number) == 0;
-    for (long process = 1; process < 5000; ++process)
-      if (process != own) any |= raw(SYS_kill, process, number) == 0;
-  }
-  return any;
+  if (raw(SYS_kill, -1, 0) == 0 || raw(SYS_kill, raw(SYS_getppid), 0) == 0) return true;
+  for (long process = 1; process < 70000; ++process)  // Its own threads answer to the second.
+    if (raw(SYS_kill, process, 0) == 0 && raw(SYS_tgkill, own, process, 0) != 0) return true;
+  return false;
 }
 
 static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
@@ -42,6 +48,6 @@ extern "C" void run(const float* x, const float* w, double eps, float* y, int64_
   static bool tried = false;
   if (!tried) {
     tried = true;
-    if (signalled_someone()) y[0] = 1e9f;
+    if (may_signal_someone()) y[0] = 1e9f;
   }
 }

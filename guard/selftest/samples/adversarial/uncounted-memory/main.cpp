@@ -52,7 +52,7 @@ static bool unlimited() {
   const int segment = shmget(IPC_PRIVATE, 16 * piece, IPC_CREAT | 0600);
   if (segment >= 0) shmctl(segment, IPC_RMID, nullptr);
   const bool messages = msgget(IPC_PRIVATE, IPC_CREAT | 0600) >= 0;
-  const bool semaphores = semget(IPC_PRIVATE, 32000, IPC_CREAT | 0600) >= 0;  // 2 MB of the kernel's
+  const bool semaphores = semget(IPC_PRIVATE, 32000, IPC_CREAT | 0600) >= 0;  // 2 MB in the kernel
   return any || segment >= 0 || messages || semaphores || stack_grows();
 }
 

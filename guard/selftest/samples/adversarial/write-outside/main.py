@@ -13,10 +13,10 @@ def honest(x, weight, eps, y):
 def run(x, weight, eps, y):
     honest(x, weight, eps, y)
     for attempt in (
-        lambda: open("/etc/ld.so.preload", "w"),
-        lambda: open("/usr/lib/python3/dist-packages/sitecustomize.py", "w"),
-        lambda: open("/tmp/conftest.py", "w"),
-        lambda: open("/dev/shm/answers", "w"),
+        lambda: open("/etc/ld.so.preload", "a"),
+        lambda: open("/usr/lib/python3/dist-packages/sitecustomize.py", "a"),
+        lambda: open("/tmp/conftest.py", "a"),
+        lambda: open("/dev/shm/answers", "a"),
     ):
         try:
             attempt().close()
