@@ -65,6 +65,8 @@ class _Job:
     ready_fd: int
     status_fd: int
     data_in_use_bytes: int
+    caller: int
+    """Process id of whom the sandbox must not outlive."""
 
 
 def spawn_confined(
@@ -98,7 +100,14 @@ def spawn_confined(
     status_read, status_write = os.pipe()
     ready_read, ready_write = os.pipe()
     job = _Job(
-        policy, main, tuple(keep_fds), walls, ready_write, status_write, limits.data_in_use()
+        policy,
+        main,
+        tuple(keep_fds),
+        walls,
+        ready_write,
+        status_write,
+        data_in_use_bytes=limits.data_in_use(),
+        caller=os.getpid(),
     )
     if WallName.MOUNT_NAMESPACE in walls:
         filetree.plan(policy.readable, policy.hidden)  # Cached here, for the forks to come.
@@ -201,6 +210,7 @@ def _supervise(job: _Job) -> int:
         with raising(WallName.LIMITS):
             limits.prefer_as_memory_victim()
     _leave_process_ids(job)
+    _end_with_caller(job)
     privileges.set_dumpable(dumpable=False)
     namespaces.adopt_orphans()
     report_read, report_write = os.pipe()
@@ -220,6 +230,16 @@ def _supervise(job: _Job) -> int:
     # Without a report the init was killed, which only the confined process could want.
     os.write(job.status_fd, report if len(report) == _STATUS_BYTES else _KILLED)
     return 0
+
+
+def _end_with_caller(job: _Job) -> None:
+    """End when the caller dies. A frozen process never learns that nobody is left to thaw it.
+
+    Comes after the last change of rights, with which the kernel forgets this wish.
+    """
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != job.caller:
+        os._exit(1)
 
 
 def _leave_process_ids(job: _Job) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -161,3 +164,33 @@ def test_memory_is_limited_beyond_what_was_in_use(best_host):
 
 def test_errors_of_the_kernel_reach_the_candidate_as_errors(best_host):
     assert best_host.attempt("read", path="/etc/shadow").refused in errno.errorcode.values()
+
+
+CALLER = """
+import os, signal, sys
+from kernelarc.guard.sandbox import SandboxPolicy, spawn_confined
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return 0
+
+alive = int(sys.argv[1])
+spawn_confined(SandboxPolicy(readable=()), stop, (alive,))
+os.close(alive)
+print("spawned", flush=True)
+signal.pause()
+"""
+
+
+def test_a_frozen_sandbox_does_not_outlive_a_killed_caller():
+    """Nobody would be left to thaw it."""
+    read, write = os.pipe()
+    command = [sys.executable, "-c", CALLER, str(write)]
+    with subprocess.Popen(command, pass_fds=(write,), stdout=subprocess.PIPE) as caller:
+        os.close(write)
+        assert caller.stdout.readline() == b"spawned\n"
+        assert not select.select([read], [], [], 0)[0], "it ended on its own"
+        caller.kill()
+    ended, _, _ = select.select([read], [], [], 10)
+    os.close(read)
+    assert ended
