@@ -78,10 +78,12 @@ def take(judge: JudgeState, isolation: Isolation, home: Path) -> Trace:
 def settled(trace: Trace, judge: JudgeState, isolation: Isolation, home: Path) -> Trace:
     """The trace once processes that are already dying are gone."""
     deadline = monotonic() + ENDING_S
-    for pid, _ in sorted({(p.pid, p.started) for p in _sandbox_processes(judge.pid)}):
-        if pid not in {known for known, _ in trace.processes}:
-            _await_end(pid, deadline)
-    return take(judge, isolation, home)
+    while True:
+        after = take(judge, isolation, home)
+        new = after.processes - trace.processes
+        if not new or monotonic() >= deadline:
+            return after
+        _await_end(min(new)[0], deadline)
 
 
 def differences(before: Trace, after: Trace) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,15 +98,11 @@ def selftest(
         raise typer.Exit(OK if tally.ok else REJECTED)
 
 
-def _private_home(home: Path | None) -> AbstractContextManager[str]:
-    """The given home, or one for this run: samples have no business near the user's key."""
-    import tempfile
-
+def _private_home(home: Path | None) -> TemporaryDirectory[str]:
+    """A folder for this run: a server may be at work in the home, and what is new there counts."""
     from kernelarc.cli.settings import home_folder
 
-    if home is not None:
-        return nullcontext(str(home_folder(home)))
-    return tempfile.TemporaryDirectory(prefix="selftest-")
+    return TemporaryDirectory(prefix="selftest-", dir=home_folder(home))
 
 
 async def _judge(
