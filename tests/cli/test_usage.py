@@ -15,6 +15,7 @@ COMMANDS = [
     ("problems", "show"),
     ("problems", "check"),
     ("eval",),
+    ("selftest",),
     ("run",),
     ("resume",),
     ("report",),
@@ -121,4 +122,4 @@ def test_the_command_line_starts_without_what_it_does_not_need():
 
 def test_the_help_says_what_each_exit_code_means(call):
     text = " ".join(call("--help").out.split())
-    assert "1 the candidate was rejected or the run promoted nothing" in text
+    assert "the run promoted nothing or the selftest found a difference" in text
