@@ -104,8 +104,11 @@ class Suite:
 
     async def _probe_again(self) -> list[str]:
         self._since_probe = 0
-        if await self._judge_probe() == self._probe_verdict:
-            return []
+        try:
+            if await self._judge_probe() == self._probe_verdict:
+                return []
+        except WorkerLost as lost:
+            return [f"{self._probe.name} cannot be judged any more: {lost}"]
         return [f"the verdict on {self._probe.name} is not the same as before"]
 
     async def _judge_probe(self) -> str:

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 HONEST = "honest/rmsnorm-cpp"
 
 
-def judged(home, folder, *names, screen=True):
+def judged(home, folder, *names, screen=True, progress=None):
     async def judge():
         settings = GuardSettings(
             home=home, isolation="none", call_timeout_s=6, compile_timeout_s=20, screen=screen
@@ -20,7 +20,7 @@ def judged(home, folder, *names, screen=True):
         samples = [sample.load(name, folder) for name in names]
         async with open_guard(settings) as guard:
             suite = Suite(guard, sample.load(HONEST, folder))
-            return {row.name: row async for row in suite.run(samples)}
+            return {row.name: row async for row in suite.run(samples, progress)}
 
     return anyio.run(judge)
 
@@ -60,6 +60,21 @@ def test_with_the_screen_off_the_walls_hold_alone(tmp_path, folder, planted):
     rows = judged(tmp_path / "home", folder, *names, screen=False)
     assert [rows[name].got for name in names] == ["CRASH", "COMPILE_ERROR"]
     assert all(row.as_expected for row in rows.values())
+
+
+def test_what_a_sample_leaves_fails_its_row_and_no_other(tmp_path, folder, planted):
+    """A file that appears while a sample is judged, as if its candidate had written it."""
+    home = tmp_path / "home"
+    planted(HONEST, "honest/next")
+
+    def plant(*_progress):
+        (home / "left").touch()
+
+    rows = judged(home, folder, HONEST, "honest/next", progress=plant)
+    assert rows[HONEST].got == "PASSED"
+    assert rows[HONEST].left == [f"file {home / 'left'} is left"]
+    assert not rows[HONEST].as_expected
+    assert rows["honest/next"].as_expected
 
 
 def row(kind, got, expected, **more):
