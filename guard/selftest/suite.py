@@ -36,7 +36,7 @@ class Suite:
         """Judge the samples.
 
         Yields:
-            One row a sample, and one for the probe where its verdict changed.
+            One row a sample, and one for the probe where its verdict is another at the end.
 
         Raises:
             GuardUnavailable: there is no judge on this host, or none any more.
@@ -53,10 +53,19 @@ class Suite:
             left = [*row.left, *remains.differences(before, after)]
             before = after  # what one left is not held against the next
             self._since_probe += 1
-            last = sample is samples[-1]
-            if left or last or self._since_probe >= PROBE_EVERY:
+            if left or self._since_probe >= PROBE_EVERY:
                 left += await self._probe_again()
             yield row.model_copy(update={"left": left, "as_expected": row.as_expected and not left})
+        if self._since_probe and (left := await self._probe_again()):
+            probe = self._probe
+            yield Row(
+                name=probe.name,
+                kind=probe.kind,
+                expected=["PASSED"],
+                got="another verdict",
+                as_expected=False,
+                left=left,
+            )
 
     async def _judge(self, sample: Sample, progress: Progress | None) -> Row:
         wanted = sample.expected(screen=self._screen)
@@ -103,13 +112,13 @@ class Suite:
         return await anyio.to_thread.run_sync(remains.settled, before, state, isolation, home)
 
     async def _probe_again(self) -> list[str]:
-        self._since_probe = 0
+        since, self._since_probe = self._since_probe, 0
         try:
             if await self._judge_probe() == self._probe_verdict:
                 return []
         except WorkerLost as lost:
             return [f"{self._probe.name} cannot be judged any more: {lost}"]
-        return [f"the verdict on {self._probe.name} is not the same as before"]
+        return [f"{self._probe.name} gets another verdict since one of the last {since} samples"]
 
     async def _judge_probe(self) -> str:
         verdict = await self._guard.verify(self._probe.problem, self._probe.solution)

@@ -12,7 +12,11 @@ pytest.importorskip("torch")
 HONEST = "honest/rmsnorm-cpp"
 
 
-def judged(home, folder, *names, screen=True, progress=None):
+def judged(*arguments, **options):
+    return {row.name: row for row in judged_rows(*arguments, **options)}
+
+
+def judged_rows(home, folder, *names, screen=True, progress=None):
     async def judge():
         settings = GuardSettings(
             home=home, isolation="none", call_timeout_s=6, compile_timeout_s=20, screen=screen
@@ -20,7 +24,7 @@ def judged(home, folder, *names, screen=True, progress=None):
         samples = [sample.load(name, folder) for name in names]
         async with open_guard(settings) as guard:
             suite = Suite(guard, sample.load(HONEST, folder))
-            return {row.name: row async for row in suite.run(samples, progress)}
+            return [row async for row in suite.run(samples, progress)]
 
     return anyio.run(judge)
 
@@ -75,6 +79,18 @@ def test_what_a_sample_leaves_fails_its_row_and_no_other(tmp_path, folder, plant
     assert rows[HONEST].left == [f"file {home / 'left'} is left"]
     assert not rows[HONEST].as_expected
     assert rows["honest/next"].as_expected
+
+
+def test_another_verdict_on_the_probe_is_a_row_of_its_own(tmp_path, folder, monkeypatch):
+    verdicts = iter(["first", "another"])
+
+    async def verdict(_suite):
+        return next(verdicts)
+
+    monkeypatch.setattr(Suite, "_judge_probe", verdict)
+    rows = judged_rows(tmp_path / "home", folder, HONEST)
+    assert [row.as_expected for row in rows] == [True, False]
+    assert rows[1].left == [f"{HONEST} gets another verdict since one of the last 1 samples"]
 
 
 def row(kind, got, expected, **more):
