@@ -108,9 +108,13 @@ class Store:
             isolation_level=None,  # transactions begin and end where this module says
             check_same_thread=False,  # the pool hands a connection to one thread at a time
         )
-        conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute("PRAGMA synchronous = FULL")
-        conn.execute("PRAGMA foreign_keys = ON")
+        try:
+            conn.execute("PRAGMA journal_mode = WAL")
+            conn.execute("PRAGMA synchronous = FULL")
+            conn.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            conn.close()  # not a database, or locked
+            raise
         return Database(conn, execute_plugins=False)
 
     def _take(self) -> Database:

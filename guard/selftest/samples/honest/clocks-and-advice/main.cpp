@@ -1,0 +1,29 @@
+// Ordinary system calls of ordinary libraries; a refusal leaves the answer wrong.
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+
+static void row(const float *in, const float *weight, double eps, float *out, int64_t N) {
+  double sum = 0;
+  for (int64_t i = 0; i < N; ++i) sum += double(in[i]) * in[i];
+  const double scale = 1 / std::sqrt(sum / N + eps);
+  for (int64_t i = 0; i < N; ++i) out[i] = float(in[i] * scale * weight[i]);
+}
+
+extern "C" void run(const float *x, const float *weight, double eps, float *y, int64_t M,
+                    int64_t N) {
+  timespec now;
+  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0 || sched_getcpu() < 0) return;
+  const size_t size = M * N * sizeof(float) + sysconf(_SC_PAGESIZE);
+  void *own = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (own == MAP_FAILED) return;
+  madvise(own, size, MADV_HUGEPAGE);
+  float *copy = static_cast<float *>(own);
+  for (int64_t r = 0; r < M; ++r) row(x + r * N, weight, eps, copy + r * N, N);
+  for (int64_t i = 0; i < M * N; ++i) y[i] = copy[i];
+  munmap(own, size);
+}
