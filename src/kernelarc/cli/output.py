@@ -41,17 +41,20 @@ def print_json(document: Any) -> None:  # noqa: ANN401 - any JSON document
 @contextlib.contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
     """Turn the package's errors into a message and an exit code; unwraps exception groups."""
+    error: KernelArcError | None = None
     try:
         yield
     except* KernelArcError as group:
         error = first_error(group)
-        if as_json:
-            print_json({"error": str(error), "kind": type(error).__name__})
-        else:
-            # Not through rich: an error may quote a candidate's text.
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        code = BAD_INPUT if isinstance(error, RequestError) else UNAVAILABLE
-        raise typer.Exit(code) from None
+    # Raised out here: within except*, early versions of Python 3.11 wrap it in a group.
+    if error is None:
+        return
+    if as_json:
+        print_json({"error": str(error), "kind": type(error).__name__})
+    else:
+        # Not through rich: an error may quote a candidate's text.
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+    raise typer.Exit(BAD_INPUT if isinstance(error, RequestError) else UNAVAILABLE)
 
 
 def first_error(group: BaseExceptionGroup[KernelArcError]) -> KernelArcError:

@@ -23,7 +23,7 @@ def tree(tmp_path):
         path.write_text(name)
     (tmp_path / "root" / "link").symlink_to("package")
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == Path.home().owner() and folder != Path("/"):
+        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
             folder.chmod(folder.stat().st_mode | 0o055)
     return tmp_path / "root"
 
