@@ -25,7 +25,7 @@ from kernelarc.cli.settings import (
     home_folder,
     unusable_database,
 )
-from kernelarc.guard.errors import BoardBusy, BoardError, RequestError
+from kernelarc.guard.errors import BoardBusy, BoardError, KernelArcError, RequestError
 
 if TYPE_CHECKING:
     from kernelarc.server.settings import ServerSettings
@@ -77,12 +77,16 @@ def serve_socket(
 @contextlib.contextmanager
 def _named_database(path: Path) -> Iterator[None]:
     """An archive that cannot be opened is an error that names its file."""
+    unusable: KernelArcError | None = None
     try:
         yield
     except* BoardBusy:
         raise
     except* BoardError as group:
-        raise unusable_database(path, first_error(group)) from None
+        unusable = first_error(group)
+    # Raised out here: within except*, early versions of Python 3.11 wrap it in a group.
+    if unusable is not None:
+        raise unusable_database(path, unusable)
 
 
 def _overrides(plateau: str) -> dict[str, float]:
