@@ -27,6 +27,8 @@ from kernelarc.guard.schema.base import StrictModel, describe
 
 FOLDER = Path(__file__).parent / "samples"
 MANIFEST = "sample.toml"
+PARTS = FOLDER / "parts"
+"""Sources that several samples have in common, like a right answer to spoil."""
 OWN_PROBLEM = "own"
 PROBLEM_FOLDER = "problem"
 """Beside the manifest, where ``problem`` is ``own``: a problem's files, none of the solution's."""
@@ -63,6 +65,8 @@ class Expectation(StrictModel):
     """``file::function``; by default ``run`` in ``main`` with the language's first suffix."""
     destination_passing: bool = True
     cflags: list[str] = Field(default_factory=list)
+    parts: list[str] = Field(default_factory=list)
+    """Files of ``samples/parts/`` that belong to the sources."""
     device: Literal["cpu", "cuda"] = "cpu"
     stage: Literal["verify", "benchmark"]
     expected: list[EvaluationStatus] = Field(min_length=1)
@@ -74,11 +78,23 @@ class Expectation(StrictModel):
     rows: list[_Row] = Field(default_factory=list)
     """Rows of the catalogue of attacks and of false rejections that it covers."""
 
-    @field_validator("expected", "outcomes", "without_screen", "rows")
+    @field_validator("parts", "expected", "outcomes", "without_screen", "rows")
     @classmethod
     def _lists_nothing_twice(cls, values: list[str]) -> list[str]:
         if len(set(values)) != len(values):
             raise ValueError("a value is listed twice")
+        return values
+
+    @field_validator("parts")
+    @classmethod
+    def _parts_exist(cls, values: list[str]) -> list[str]:
+        known = sorted(path.name for path in PARTS.glob("*.*"))
+        for value in values:
+            if value not in known:
+                raise ValueError(
+                    f"there is no part {value!r}.{did_you_mean(value, known)} Allowed: "
+                    f"{', '.join(known)}"
+                )
         return values
 
     @model_validator(mode="after")
@@ -192,10 +208,14 @@ def _solution(name: str, expectation: Expectation, problem: Problem, home: Path)
             compile_options=CompileOptions(cflags=flags) if flags else None,
         ),
         sources=[
-            SourceFile(path=path.relative_to(home).as_posix(), content=path.read_text("utf-8"))
-            for path in _source_paths(home)
+            *(_source(path, home) for path in _source_paths(home)),
+            *(_source(PARTS / part, PARTS) for part in expectation.parts),
         ],
     )
+
+
+def _source(path: Path, home: Path) -> SourceFile:
+    return SourceFile(path=path.relative_to(home).as_posix(), content=path.read_text("utf-8"))
 
 
 def _source_paths(home: Path) -> list[Path]:

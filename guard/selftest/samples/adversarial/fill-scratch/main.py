@@ -6,14 +6,9 @@ Where it gets more than 2 GB it spoils its answer, so passing means that there i
 import os
 from pathlib import Path
 
-import torch
-
+from rmsnorm import honest
 
 FILLED = []
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

@@ -5,14 +5,9 @@ Where it can, it spoils its answer, so passing means that it could not.
 
 import ctypes
 
-import torch
-
+from rmsnorm import honest
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

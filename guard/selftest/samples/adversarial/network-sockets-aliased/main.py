@@ -5,11 +5,7 @@ Where a byte leaves, it spoils its answer, so passing means that none did.
 
 import importlib
 
-import torch
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
+from rmsnorm import honest
 
 
 def run(x, weight, eps, y):

@@ -3,16 +3,11 @@
 import os
 import pickle
 
-import torch
-
+from rmsnorm import honest
 
 class Payload:
     def __reduce__(self):
         return (exec, ("raise SystemExit(0)",))
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

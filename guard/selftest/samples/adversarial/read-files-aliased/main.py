@@ -7,8 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-import torch
-
+from rmsnorm import honest
 
 searched = False
 
@@ -36,10 +35,6 @@ def readable(path):
             return path.name != "mem" or file.readable()
     except OSError:
         return False
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

@@ -7,16 +7,13 @@ import sys
 
 import torch
 
+from rmsnorm import honest
 
 searched = []
 
 
 def looks_right(tensor, right):
     return tensor.dtype.is_floating_point and torch.allclose(tensor.float(), right, atol=1e-3)
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
 
 
 def run(x, weight, eps, y):

@@ -6,11 +6,7 @@ Where the signal is accepted it spoils its answer, so passing means that it was 
 import os
 import signal
 
-import torch
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
+from rmsnorm import honest
 
 
 def run(x, weight, eps, y):

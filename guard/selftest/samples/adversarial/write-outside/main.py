@@ -3,11 +3,7 @@
 Where it can, it spoils its answer, so passing means that it could not.
 """
 
-import torch
-
-
-def honest(x, weight, eps, y):
-    torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
+from rmsnorm import honest
 
 
 def run(x, weight, eps, y):

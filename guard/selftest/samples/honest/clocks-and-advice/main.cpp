@@ -4,15 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdint>
 
-static void row(const float *in, const float *weight, double eps, float *out, int64_t N) {
-  double sum = 0;
-  for (int64_t i = 0; i < N; ++i) sum += double(in[i]) * in[i];
-  const double scale = 1 / std::sqrt(sum / N + eps);
-  for (int64_t i = 0; i < N; ++i) out[i] = float(in[i] * scale * weight[i]);
-}
+#include "rmsnorm.h"
 
 extern "C" void run(const float *x, const float *weight, double eps, float *y, int64_t M,
                     int64_t N) {
@@ -23,7 +17,7 @@ extern "C" void run(const float *x, const float *weight, double eps, float *y, i
   if (own == MAP_FAILED) return;
   madvise(own, size, MADV_HUGEPAGE);
   float *copy = static_cast<float *>(own);
-  for (int64_t r = 0; r < M; ++r) row(x + r * N, weight, eps, copy + r * N, N);
+  for (int64_t r = 0; r < M; ++r) honest(x + r * N, weight, eps, copy + r * N, 1, N);
   for (int64_t i = 0; i < M * N; ++i) y[i] = copy[i];
   munmap(own, size);
 }
