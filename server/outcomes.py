@@ -9,8 +9,7 @@ from kernelarc.guard.schema import (
     Interval,
     Problem,
     Verdict,
-    reference_solution,
-    solution_id,
+    reference_id,
 )
 from kernelarc.memory.rows import Job, JobKind, StoredBenchmark, StoredVerdict
 from kernelarc.server.guidance import floor_share
@@ -114,7 +113,7 @@ def benchmark_view(
 
 def opponent(leader_id: str, problem: Problem) -> str:
     """Whom a solution was timed against: ``reference``, or the id of the leader of that time."""
-    return "reference" if leader_id == solution_id(reference_solution(problem)) else leader_id
+    return "reference" if leader_id == reference_id(problem) else leader_id
 
 
 def unfinished_view(job: Job, *, phase: str, position: int | None, elapsed_s: float) -> JobView:

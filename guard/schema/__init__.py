@@ -25,10 +25,11 @@ from kernelarc.guard.schema.load import (
     load_problem,
     load_solution,
     load_workloads,
+    reference_id,
     reference_solution,
     solution_from_source,
 )
-from kernelarc.guard.schema.problem import Problem
+from kernelarc.guard.schema.problem import Problem, axes_text
 from kernelarc.guard.schema.results import (
     RESULT_FORMAT,
     AdmissionCheck,
@@ -120,6 +121,7 @@ __all__ = [
     "Verdict",
     "Wall",
     "Workload",
+    "axes_text",
     "cpp_signature",
     "evaluate",
     "evaluate_integer",
@@ -127,6 +129,7 @@ __all__ = [
     "load_solution",
     "load_workloads",
     "python_signature",
+    "reference_id",
     "reference_solution",
     "solution_from_source",
     "solution_id",

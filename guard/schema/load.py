@@ -21,6 +21,7 @@ from kernelarc.guard.schema.solution import (
     Language,
     Solution,
     SourceFile,
+    solution_id,
 )
 from kernelarc.guard.schema.source_paths import checked_path
 from kernelarc.guard.schema.workload import Workload
@@ -165,6 +166,11 @@ def reference_solution(problem: Problem) -> Solution:
         name=f"{problem.name}-reference",
         destination_passing_style=False,
     )
+
+
+def reference_id(problem: Problem) -> str:
+    """Content id of the reference: whom a first candidate is timed against."""
+    return solution_id(reference_solution(problem))
 
 
 def _language_of(path: Path, source: str) -> str:

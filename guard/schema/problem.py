@@ -162,6 +162,11 @@ class Problem(BaseModel):
         return self
 
 
+def axes_text(axes: Mapping[str, int]) -> str:
+    """Axes as they are shown to people: ``M=256, N=1024``."""
+    return ", ".join(f"{name}={length}" for name, length in axes.items())
+
+
 def _shape(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
     return None if spec.shape is None else tuple(dimension(size, axes) for size in spec.shape)
 

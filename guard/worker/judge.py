@@ -26,7 +26,6 @@ import torch
 
 from kernelarc.guard.devices.lease import lease
 from kernelarc.guard.errors import GuardUnavailable, KernelArcError, RequestError
-from kernelarc.guard.roofline import floor
 from kernelarc.guard.sandbox import probe, standing
 from kernelarc.guard.schema import Environment, Isolation, Problem, Solution
 from kernelarc.guard.worker import host
@@ -169,12 +168,10 @@ class Judge:
 
     def _floors(self, request: dict[str, Any]) -> dict[str, Any]:
         problem = _problem(request)
-        floors = {}
-        for workload in problem.ranked(self._settings.device):
-            moved = problem.moved_bytes(workload)
-            limit = floor(moved, problem.flops(workload), self._peaks.rates(moved))
-            floors[workload.uuid] = limit.model_dump(mode="json")
-        return floors
+        return {
+            workload.uuid: self._peaks.floor(problem, workload).model_dump(mode="json")
+            for workload in problem.ranked(self._settings.device)
+        }
 
     def _lease(self, job: str, *, exclusive: bool) -> AbstractContextManager[None]:
         progress = self._progress(job)

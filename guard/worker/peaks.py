@@ -7,7 +7,8 @@ from time import perf_counter_ns
 
 import torch
 
-from kernelarc.guard.roofline import Rates
+from kernelarc.guard.roofline import Floor, Rates, floor
+from kernelarc.guard.schema import Problem, Workload
 
 REPEATS = 9
 MATMUL_SIZE = 768
@@ -30,6 +31,11 @@ class Peaks:
         size = min(max(working_set_bytes, SMALLEST_BYTES), LARGEST_BYTES)
         bucket = 1 << (size - 1).bit_length()
         return Rates(bandwidth_gbps=self._bandwidth[bucket], peak_gflops=self._gflops)
+
+    def floor(self, problem: Problem, workload: Workload) -> Floor:
+        """Physical floor of a workload at the rates of its own working set."""
+        moved = problem.moved_bytes(workload)
+        return floor(moved, problem.flops(workload), self.rates(moved))
 
 
 def _matmul_gflops() -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kernelarc.guard import promotion
-from kernelarc.guard.roofline import Floor, floor, impossible
+from kernelarc.guard.roofline import impossible
 from kernelarc.guard.schema import (
     BenchmarkOutcome,
     BenchmarkResult,
@@ -24,7 +24,8 @@ from kernelarc.guard.schema import (
     Performance,
     Problem,
     Solution,
-    Workload,
+    axes_text,
+    reference_id,
     reference_solution,
     solution_id,
 )
@@ -125,7 +126,7 @@ class _Session:
         self._problem = problem
         self._solution = solution
         self._opponent = opponent
-        self._against_reference = solution_id(opponent) == solution_id(reference_solution(problem))
+        self._against_reference = solution_id(opponent) == reference_id(problem)
         self._blocks = BlockRunner(context.workshop, problem, context.progress)
         self._records: list[WorkloadRecord] = []
         self._ratios: list[float] = []
@@ -149,7 +150,7 @@ class _Session:
         self._records = self._blocks.plan(
             leader,
             [
-                WorkloadRecord(workload, floor=self._floor(workload))
+                WorkloadRecord(workload, self._context.peaks.floor(self._problem, workload))
                 for workload in self._problem.ranked(self._context.device)
             ],
         )
@@ -166,7 +167,8 @@ class _Session:
                 self._decision.outcome, EvaluationStatus.PASSED, self._decision.reason
             )
         self._blocks.watch_contention()
-        self._noise = self._noise_floor(leader)
+        if self._noise is None:
+            self._noise = self._noise_floor(leader)
         if (contended := self._contended()) is not None:
             return contended
         # Confirmation blocks only: the published speed-up must not carry the screen's luck.
@@ -194,29 +196,23 @@ class _Session:
         except CandidateFailed as failed:
             raise LeaderFailed(failed.message) from None
 
-    def _floor(self, workload: Workload) -> Floor:
-        moved = self._problem.moved_bytes(workload)
-        return floor(moved, self._problem.flops(workload), self._context.peaks.rates(moved))
-
     def _noise_floor(self, leader: Candidate) -> float:
         """|leader against itself| over A/A blocks, in two processes as for a candidate."""
-        known = self._context.noise.get(self._problem.digest, leader.id)
-        if known is None:
-            pairing = self._pairing(leader, leader, "measuring noise")
-            passing = not self._against_reference
-            pairing = replace(pairing, conventions={"A": passing, "B": passing})
-            try:
-                self._blocks.run(pairing, promotion.NOISE_BLOCKS)
-            except CandidateFailed as failed:
-                raise LeaderFailed(failed.message) from None
-            known = promotion.noise_floor(pairing.ratios)
-            if self._blocks.contention() <= MAX_SHARE:
-                self._context.noise.put(self._problem.digest, leader.id, known)
-        return known
+        pairing = self._pairing(leader, leader, "measuring noise")
+        passing = not self._against_reference
+        pairing = replace(pairing, conventions={"A": passing, "B": passing})
+        try:
+            self._blocks.run(pairing, promotion.NOISE_BLOCKS)
+        except CandidateFailed as failed:
+            raise LeaderFailed(failed.message) from None
+        noise = promotion.noise_floor(pairing.ratios)
+        if self._blocks.contention() <= MAX_SHARE:
+            self._context.noise.put(self._problem.digest, leader.id, noise)
+        return noise
 
     def _pairing(self, leader: Candidate, candidate: Candidate, phase: str) -> Pairing:
         """A comparison with records of its own, so that it does not mix with the session's."""
-        reference = leader.id == solution_id(reference_solution(self._problem))
+        reference = leader.id == reference_id(self._problem)
         return Pairing(
             phase,
             leader,
@@ -266,7 +262,7 @@ class _Session:
             self._ratios,
             noise=self._noise,
             workload_ratios={
-                _axes_text(self._problem, r.workload): statistics.median(r.ratios)
+                axes_text(self._problem.axes(r.workload)): statistics.median(r.ratios)
                 for r in self._records
             },
         )
@@ -335,7 +331,3 @@ def _leader_latencies(records: list[WorkloadRecord]) -> dict[str, float]:
         record.workload.uuid: round(statistics.median(leg.net_us for leg in record.leader), 3)
         for record in records
     }
-
-
-def _axes_text(problem: Problem, workload: Workload) -> str:
-    return ", ".join(f"{k}={v}" for k, v in problem.axes(workload).items())

@@ -24,6 +24,7 @@ from kernelarc.guard.schema import (
     Solution,
     Verdict,
     Workload,
+    axes_text,
     solution_id,
 )
 from kernelarc.guard.version import GUARD_VERSION
@@ -114,7 +115,7 @@ def _fold(
             where = (
                 "a hidden shape near the ranked ones"
                 if evaluation.axes is None
-                else ", ".join(f"{k}={v}" for k, v in evaluation.axes.items())
+                else axes_text(evaluation.axes)
             )
             return evaluation.status, f"{where}: {evaluation.message}"
     ranked = sum(1 for e in evaluations if e.axes is not None)

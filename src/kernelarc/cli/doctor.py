@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelarc._version import __version__
-from kernelarc.cli.output import UNAVAILABLE, console, print_json, reported
+from kernelarc.cli.output import UNAVAILABLE, console, first_error, print_json, reported
 from kernelarc.cli.settings import (
     DatabaseOption,
     DeviceOption,
@@ -78,7 +78,7 @@ def doctor(
             try:
                 facts["environment"] = anyio.run(_environment, settings)
             except* KernelArcError as group:
-                problem = str(group.exceptions[0])
+                problem = str(first_error(group))
         facts["ready"] = problem is None
         facts["problem"] = problem
         if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -198,6 +197,8 @@ def _show(problem: Problem, verdict: Verdict, result: BenchmarkResult | None) ->
     from rich.table import Table
     from rich.text import Text
 
+    from kernelarc.guard.schema import axes_text
+
     out = console()
     style = "bold green" if verdict.passed else "bold red"
     out.print(Text(verdict.status.value, style), Text(f"solution {verdict.solution_id}"))
@@ -206,7 +207,7 @@ def _show(problem: Problem, verdict: Verdict, result: BenchmarkResult | None) ->
     for item in verdict.evaluations:
         errors = item.correctness
         table.add_row(
-            _axes(item.axes) if item.axes else "hidden shape",
+            axes_text(item.axes) if item.axes else "hidden shape",
             item.status.value,
             f"{errors.max_absolute_error:g}" if errors and errors.max_absolute_error else "",
             f"{errors.max_relative_error:g}" if errors and errors.max_relative_error else "",
@@ -222,17 +223,16 @@ def _show(problem: Problem, verdict: Verdict, result: BenchmarkResult | None) ->
 def _show_timings(problem: Problem, result: BenchmarkResult) -> None:
     from rich.table import Table
 
-    from kernelarc.guard.schema import reference_solution, solution_id
+    from kernelarc.guard.schema import axes_text, reference_id
 
     if not result.performance:
         return
-    is_reference = result.leader_id == solution_id(reference_solution(problem))
-    opponent = "reference" if is_reference else "leader"
+    opponent = "reference" if result.leader_id == reference_id(problem) else "leader"
     axes = {workload.uuid: problem.axes(workload) for workload in problem.workloads}
     table = Table("workload", "us", f"{opponent} us", f"time / {opponent}", "floor us", "bound")
     for uuid, p in result.performance.items():
         table.add_row(
-            _axes(axes[uuid]),
+            axes_text(axes[uuid]),
             f"{p.latency_us:.1f}",
             f"{p.leader_latency_us:.1f}",
             f"{p.ratio:.3f}",
@@ -240,7 +240,3 @@ def _show_timings(problem: Problem, result: BenchmarkResult) -> None:
             p.bound or "",
         )
     console().print(table)
-
-
-def _axes(axes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={length}" for name, length in axes.items())

@@ -71,7 +71,7 @@ def show(
     from rich.text import Text
 
     from kernelarc.cli.evaluate import find_problem
-    from kernelarc.guard.schema import cpp_signature, python_signature
+    from kernelarc.guard.schema import axes_text, cpp_signature, python_signature
 
     with reported(as_json=as_json):
         loaded = find_problem(problem)
@@ -92,8 +92,7 @@ def show(
         out.print(Text("Workloads", "bold"))
         for workload in loaded.workloads:
             tags = loaded.contract.devices.get(workload.uuid, ["cpu", "gpu"])
-            axes = ", ".join(f"{k}={v}" for k, v in loaded.axes(workload).items())
-            out.print(Text(f"  {'/'.join(tags):8} {axes}"))
+            out.print(Text(f"  {'/'.join(tags):8} {axes_text(loaded.axes(workload))}"))
         for warning in loaded.warnings:
             out.print(Text(f"warning: {warning}", "yellow"))
 

@@ -262,6 +262,7 @@ def _workloads(
 ) -> tuple[Any, ...]:
     """Latencies of the last leader and of the reference, from its own session."""
     from kernelarc.clients.report import WorkloadFacts
+    from kernelarc.guard.schema import axes_text
 
     if not promotions:
         return ()
@@ -269,10 +270,9 @@ def _workloads(
     facts = []
     for workload in problem.ranked(device):
         measured = last.performance.get(workload.uuid)
-        axes = ", ".join(f"{k}={v}" for k, v in workload.axes.items())
         facts.append(
             WorkloadFacts(
-                label=axes,
+                label=axes_text(workload.axes),
                 reference_us=measured.reference_latency_us if measured else None,
                 leader_us=measured.latency_us if measured else None,
                 floor_us=measured.floor_us if measured else None,
