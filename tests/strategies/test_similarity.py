@@ -254,9 +254,12 @@ def test_hostile_text_costs_no_more_than_linear_time(unit, name):
         fingerprint({name: unit * repeats})
         return time.process_time() - began
 
+    def least(repeats: int) -> float:
+        """Of three: a collection of the whole suite's garbage may fall into one of them."""
+        return min(cost(repeats) for _ in range(3))
+
     cost(100)
-    small = min(cost(1_000) for _ in range(3))
-    assert cost(16_000) < 16 * 6 * small + 0.05
+    assert least(16_000) < 16 * 6 * least(1_000) + 0.05
 
 
 tokens = st.sampled_from(
