@@ -92,13 +92,18 @@ def parse_json(text: str) -> object:
     """Parse strict JSON.
 
     Raises:
-        ValueError: on a syntax error, a duplicate key, or NaN and infinities, which are not
-            JSON and would be lost by the next reader.
+        ValueError: on a syntax error, a duplicate key, NaN and infinities, which are not JSON and
+            would be lost by the next reader, or half a surrogate pair, which no file can hold.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        if "\\u" in text:  # nothing else can make one of text that was decoded
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("an escape like \\ud800 is half a character, not Unicode text") from None
+    return value
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -37,6 +37,7 @@ from kernelarc.guard.worker.contention import MAX_SHARE
 from kernelarc.guard.worker.interrupts import TotalTimeout
 from kernelarc.guard.worker.peaks import Peaks
 from kernelarc.guard.worker.process import CandidateFailed
+from kernelarc.guard.worker.reference import InvalidReference
 
 REFERENCE_BLOCKS = 11
 MISMATCH_SHARE = 0.5
@@ -107,6 +108,10 @@ def benchmark(
         )
     except CandidateFailed as failed:
         return session.result(BenchmarkOutcome.REJECTED, failed.status, failed.message)
+    except InvalidReference as invalid:
+        return session.result(
+            BenchmarkOutcome.REJECTED, EvaluationStatus.INVALID_REFERENCE, str(invalid)
+        )
     except TotalTimeout:
         limit = context.workshop.timeouts.total_s
         return session.result(

@@ -29,7 +29,8 @@ from kernelarc.guard.schema import (
 )
 from kernelarc.guard.version import GUARD_VERSION
 from kernelarc.guard.worker.candidate import Candidate, Workshop
-from kernelarc.guard.worker.compare import merge
+from kernelarc.guard.worker.compare import compare, merge
+from kernelarc.guard.worker.input_set import torch_dtype
 from kernelarc.guard.worker.inputs import draw, families_for, neighbour_shapes
 from kernelarc.guard.worker.interrupts import TotalTimeout
 from kernelarc.guard.worker.process import CandidateFailed, RunnerProcess
@@ -184,6 +185,7 @@ class _Verification:
         worst = Correctness()
         status, message = EvaluationStatus.PASSED, ""
         try:
+            self._check_reference(workload)
             runner = self._runner or self._restart()
             trial = self._trial(runner, workload)
             for stimuli in batches:
@@ -209,6 +211,20 @@ class _Verification:
                 correctness=_rounded(worst) if shown and worst.total else None,
             )
         )
+
+    def _check_reference(self, workload: Workload) -> None:
+        """A reference that does not agree with itself can judge nobody."""
+        first, again = (self._stimulus(workload, "normal", 0) for _ in range(2))
+        declared = {
+            name: value.to(torch_dtype(self._problem, name))
+            for name, value in again.expected.items()
+        }
+        difference = compare(self._problem, workload, first.expected, declared).failure
+        if difference is not None:
+            raise InvalidReference(
+                f"reference of {self._problem.name!r}: called twice with the same inputs it gives "
+                f"two answers: {difference.message}. It must be a function of its inputs alone."
+            )
 
     def _trial(self, runner: RunnerProcess, workload: Workload) -> Trial:
         self._context.workshop.bind(SLOT, runner, self._problem, workload, SETS)

@@ -231,3 +231,9 @@ def test_the_reference_is_a_solution_that_returns_its_outputs(problem: Problem) 
     assert reference.language is Language.PYTORCH
     assert not reference.spec.destination_passing_style
     assert solution_id(reference) == solution_id(reference_solution(problem))
+
+
+def test_half_a_surrogate_pair_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "definition.json").write_text('{"name": "\\ud800"}')
+    with pytest.raises(MalformedProblem, match="half a character"):
+        load_problem(tmp_path)
