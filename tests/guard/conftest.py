@@ -43,9 +43,12 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         compile_timeout_s=20.0,
     )
     with (
+        pytest.MonkeyPatch.context() as patched,
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(open_guard(settings)) as guard,
     ):
+        # The judge starts with the first call, and inherits it.
+        patched.setenv("KERNELARC_TEST_SECRET", "hunter2")
         yield Judge(guard, portal)
 
 

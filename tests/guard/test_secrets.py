@@ -170,7 +170,7 @@ def test_nothing_that_it_leaves_behind_is_there_for_the_next(judge):
 
 
 def test_its_environment_names_nothing_of_the_host(judge):
-    os.environ["KERNELARC_TEST_SECRET"] = "hunter2"
+    assert os.environ["KERNELARC_TEST_SECRET"] == "hunter2"  # and the judge's
     found = report(
         judge,
         "attempt('environment', lambda: sorted(os.environ))",
