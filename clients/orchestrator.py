@@ -95,23 +95,21 @@ async def orchestrate(
     """
     sitting = _Sitting(run, observe)
     try:
-        seats = await sitting.begin()
         async with anyio.create_task_group() as watchers:
             if handle_signals:
                 await watchers.start(stop_on_signal, sitting.stop)
             with anyio.CancelScope(deadline=sitting.deadline + GRACE_S) as sitting.scope:
+                seats = await sitting.begin()
                 async with anyio.create_task_group() as agents:
                     for seat in seats:
                         agents.start_soon(sitting.work, seat)
             watchers.cancel_scope.cancel()
-    except KernelArcError as error:
-        await sitting.end(RunState.FAILED, _one_line(error))
-        raise
     except anyio.get_cancelled_exc_class():
         await sitting.end(RunState.INTERRUPTED, "cancelled")
         raise
     except ExceptionGroup as group:
-        # Agents' exceptions end with their agent: this is the recorder's, which nothing survives.
+        # Agents' exceptions end with their agent. This is the beginning's, which is recorded, or
+        # the recorder's, which nothing survives.
         raise _first(group) from group
     return await sitting.end(*sitting.result())
 
@@ -133,6 +131,13 @@ class _Sitting:
 
     async def begin(self) -> list[Seat]:
         """Assign everybody; the seats of those who have not finished."""
+        try:
+            return await self._assign_all()
+        except KernelArcError as error:
+            await self.end(RunState.FAILED, _one_line(error))
+            raise
+
+    async def _assign_all(self) -> list[Seat]:
         await self._emit("", "run_started", self._facts())
         spec = self._run.spec
         async with self._run.connect(spec.agents[0].name) as toolbox:

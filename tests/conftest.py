@@ -1,7 +1,9 @@
-"""What all tests share: profiles of hypothesis, and hostile variants of valid documents."""
+"""What all tests share: profiles of hypothesis, hostile variants of valid documents, and what
+the marker ``torch`` means."""
 
 import copy
 import json
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,12 @@ settings.register_profile(
     # Files and servers are made for every example; slow generation is the point here.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("torch") and find_spec("torch") is None:
+        pytest.skip("torch is not installed (the cpu extra)")
+
 
 ODD_TEXTS = st.one_of(
     st.text(max_size=40),

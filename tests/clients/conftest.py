@@ -58,6 +58,8 @@ class Script:
     released: threading.Event = field(default_factory=threading.Event)
     entered: threading.Event = field(default_factory=threading.Event)
     asked: threading.Event = field(default_factory=threading.Event)
+    slow_start: bool = False
+    """Whether the contract is held, as by a guard that is still being started."""
 
     def find(self, solution_id):
         return next(
@@ -108,6 +110,8 @@ class Tools:
     async def get_problem(self, problem: str) -> dict:
         """The contract."""
         self._known(problem)
+        if self._script.slow_start:
+            await self._held()
         lines = [{"id": name, "summary": name} for name in self._script.problems[problem]]
         return {"problem": problem, "strategies": lines}
 
@@ -256,8 +260,15 @@ class Served:
                 allowed_hosts=["localhost", "127.0.0.1:*"]
             ),
         )
+        # Without a limit uvicorn waits for open calls to end, be it told to hurry or not: from
+        # Python 3.12 on, closing a listener (asyncio's Server.wait_closed) waits for its clients.
         config = uvicorn.Config(
-            app, uds=str(self.socket), log_config=None, access_log=False, lifespan="on"
+            app,
+            uds=str(self.socket),
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=0,
         )
         started = threading.Event()
 

@@ -65,7 +65,8 @@ def start(served, script, tmp_path):
             env=os.environ | {"PYTHONWARNINGS": "error"},
         )
         started.append(process)
-        assert script.asked.wait(30), "the agent's job was never asked for"
+        reached = script.entered if script.slow_start else script.asked
+        assert reached.wait(30), "the call to be interrupted never came"
         return process
 
     yield launch
@@ -86,6 +87,16 @@ def test_the_first_signal_withdraws_jobs_saves_the_state_and_ends(start, script,
         ["builtin-1", "ready", "interrupted"],
         ["", "interrupted", f"stopped by {number.name}"],
     ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_agents_begin_ends_the_run_too(start, script, number):
+    script.slow_start = True
+    process = start("obey")
+    process.send_signal(number)
+    lines = [json.loads(line) for line in process.stdout]
+    assert process.wait(20) == 3
+    assert lines == [["", "interrupted", f"stopped by {number.name}"]]
 
 
 def test_the_second_signal_kills_even_when_an_agent_refuses_to_stop(start):
