@@ -44,6 +44,7 @@ from kernelarc.guard.schema import (
 Progress = Callable[[str, int, int], None]
 """Called with phase, done and total (0: unknown)."""
 
+CLOSE_TIMEOUT_S = 1.0
 MAX_LINE_BYTES = 64 << 20
 JUDGE_ENVIRONMENT = {
     "OMP_WAIT_POLICY": "passive",
@@ -174,8 +175,7 @@ async def open_guard(settings: GuardSettings) -> AsyncIterator[Guard]:
         try:
             yield guard
         finally:
-            with anyio.CancelScope(shield=True):
-                await guard.close()
+            await guard.close()
             tasks.cancel_scope.cancel()
 
 
@@ -231,8 +231,7 @@ class _JudgeProcess:
             tasks.start_soon(judge._listen)
             await judge._ready.wait()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await judge.close()
+            await judge.close()
             raise
         if judge._fatal is not None:
             await judge.close()
@@ -261,11 +260,17 @@ class _JudgeProcess:
         return result
 
     async def close(self) -> None:
-        """Kill the judge; the zygote and every candidate below it end with it."""
+        """End the judge; the zygote and every candidate below it end with it."""
         self.lost = True
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.aclose()
+        assert self._process.stdin is not None
+        with anyio.CancelScope(shield=True):
+            # It leaves at the end of its input, whatever it is doing; unless it cannot run.
+            with anyio.move_on_after(CLOSE_TIMEOUT_S):
+                await self._process.stdin.aclose()
+                await self._process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.aclose()
 
     async def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
