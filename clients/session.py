@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -34,6 +35,9 @@ from mcp_types import (
 
 from kernelarc.clients.agents.base import ToolFailed
 from kernelarc.guard.errors import GuardUnavailable, NotPermitted
+
+# Where logging is not configured Python would print a line for each retry, into the live view.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 
