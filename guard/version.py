@@ -4,4 +4,4 @@ Bump it with every change that can alter a verdict: stored verdicts of another g
 version are never served from the cache and never make a leader.
 """
 
-GUARD_VERSION = "3"
+GUARD_VERSION = "4"

@@ -41,6 +41,14 @@ _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
 _Row = Annotated[str, Field(pattern=r"^G?[1-9][0-9]?$")]
 
 
+def _check_part(value: str) -> None:
+    known = sorted(path.name for path in PARTS.glob("*.*"))
+    if value not in known:
+        raise ValueError(
+            f"there is no part {value!r}.{did_you_mean(value, known)} Allowed: {', '.join(known)}"
+        )
+
+
 class MalformedSample(RequestError):
     """A sample's folder cannot be understood; the text names sample, field and what is allowed."""
 
@@ -67,6 +75,9 @@ class Expectation(StrictModel):
     cflags: list[str] = Field(default_factory=list)
     parts: list[str] = Field(default_factory=list)
     """Files of ``samples/parts/`` that belong to the sources."""
+    leader: str | None = None
+    """Stage ``benchmark``: the part to be timed against, in the same language and with the same
+    parts; by default the reference."""
     device: Literal["cpu", "cuda"] = "cpu"
     stage: Literal["verify", "benchmark"]
     expected: list[EvaluationStatus] = Field(min_length=1)
@@ -88,14 +99,16 @@ class Expectation(StrictModel):
     @field_validator("parts")
     @classmethod
     def _parts_exist(cls, values: list[str]) -> list[str]:
-        known = sorted(path.name for path in PARTS.glob("*.*"))
         for value in values:
-            if value not in known:
-                raise ValueError(
-                    f"there is no part {value!r}.{did_you_mean(value, known)} Allowed: "
-                    f"{', '.join(known)}"
-                )
+            _check_part(value)
         return values
+
+    @field_validator("leader")
+    @classmethod
+    def _leader_exists(cls, value: str | None) -> str | None:
+        if value is not None:
+            _check_part(value)
+        return value
 
     @model_validator(mode="after")
     def _outcomes_go_with_benchmarks(self) -> Self:
@@ -105,6 +118,8 @@ class Expectation(StrictModel):
             raise ValueError(
                 f"outcomes: a sample that may pass its benchmark needs some: {allowed}"
             )
+        if self.leader and not timed:
+            raise ValueError("leader: only with stage 'benchmark' and 'PASSED' expected")
         if self.outcomes and not timed:
             raise ValueError(
                 "outcomes: only with stage 'benchmark' and 'PASSED' among the expected statuses"
@@ -122,6 +137,8 @@ class Sample(StrictModel):
     expectation: Expectation
     problem: Problem
     solution: Solution
+    leader: Solution | None = None
+    """What it is timed against; ``None``: the reference."""
 
     @property
     def kind(self) -> Kind:
@@ -180,12 +197,16 @@ def load(name: str, folder: Path = FOLDER) -> Sample:
         if name.startswith("honest/") and BenchmarkOutcome.INCONCLUSIVE in expectation.outcomes:
             raise ValueError("outcomes: 'INCONCLUSIVE' is no right outcome of an honest one")
         problem = _problem(expectation, home)
-        solution = _solution(name, expectation, problem, home)
+        sources = [_source(path, home) for path in _source_paths(home)]
+        solution = _solution(name, expectation, problem, sources)
+        leader = _leader(expectation, problem)
     except ValidationError as error:
         raise MalformedSample(f"sample {name!r}: {describe(error)}") from None
     except (OSError, ValueError, RequestError) as error:
         raise MalformedSample(f"sample {name!r}: {error}") from None
-    return Sample(name=name, expectation=expectation, problem=problem, solution=solution)
+    return Sample(
+        name=name, expectation=expectation, problem=problem, solution=solution, leader=leader
+    )
 
 
 def _problem(expectation: Expectation, home: Path) -> Problem:
@@ -194,7 +215,17 @@ def _problem(expectation: Expectation, home: Path) -> Problem:
     return problems.get(expectation.problem)
 
 
-def _solution(name: str, expectation: Expectation, problem: Problem, home: Path) -> Solution:
+def _leader(expectation: Expectation, problem: Problem) -> Solution | None:
+    if expectation.leader is None:
+        return None
+    changes = {"entry_point": f"{expectation.leader}::run"}
+    sources = [_source(PARTS / expectation.leader, PARTS)]
+    return _solution("leader", expectation.model_copy(update=changes), problem, sources)
+
+
+def _solution(
+    name: str, expectation: Expectation, problem: Problem, sources: list[SourceFile]
+) -> Solution:
     language = expectation.language
     flags = expectation.cflags
     return Solution(
@@ -207,10 +238,7 @@ def _solution(name: str, expectation: Expectation, problem: Problem, home: Path)
             destination_passing_style=expectation.destination_passing,
             compile_options=CompileOptions(cflags=flags) if flags else None,
         ),
-        sources=[
-            *(_source(path, home) for path in _source_paths(home)),
-            *(_source(PARTS / part, PARTS) for part in expectation.parts),
-        ],
+        sources=[*sources, *(_source(PARTS / part, PARTS) for part in expectation.parts)],
     )
 
 

@@ -95,7 +95,9 @@ class Suite:
         if sample.expectation.stage == "verify" or not verdict.passed:
             return verdict.status.value, verdict.message
         for _ in range(ATTEMPTS):
-            result = await self._guard.benchmark(sample.problem, sample.solution, None, progress)
+            result = await self._guard.benchmark(
+                sample.problem, sample.solution, sample.leader, progress
+            )
             if result.outcome is not BenchmarkOutcome.INCONCLUSIVE:
                 break
         if result.outcome is BenchmarkOutcome.REJECTED:

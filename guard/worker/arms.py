@@ -28,7 +28,7 @@ class Turn:
     runner_us: float
     """The runner's claim per call."""
     gap_us: float
-    """Judge's clock less the runner's, per call: what the hand-over cost, or a lie."""
+    """Judge's clock less the hand-over and the runner's claim, per call: noise, or a lie."""
 
 
 class Arm:
@@ -82,6 +82,8 @@ class Arm:
             self._runner,
             workload.uuid,
             self._generator,
+            chooser=secrets.SystemRandom(),
+            calls=sets,
             call_timeout_s=self._workshop.timeouts.call_s,
         )
         self._trials[workload.uuid] = trial
@@ -92,17 +94,31 @@ class Arm:
 class NullCosts:
     """Null batches of one calling convention, by workload, over the whole session."""
 
-    samples: dict[str, list[float]] = field(default_factory=dict)
+    destination_passing: bool
+    samples: dict[str, list[BatchResult]] = field(default_factory=dict)
+
+    def handover_ns(self, workload: Workload) -> float:
+        """What a batch takes beyond what is done in it: median over null batches.
+
+        The null candidate is ours, so its clock can be believed.
+        """
+        return statistics.median(n.judge_ns - n.runner_ns for n in self.samples[workload.uuid])
 
     def cost_ns(self, workload: Workload) -> float:
-        """Median cost of a batch without work."""
-        return statistics.median(self.samples[workload.uuid])
+        """What is subtracted from a batch.
+
+        The hand-over; and for value-returning solutions all that their null candidate does, since
+        copying their results is the harness's work.
+        """
+        if self.destination_passing:
+            return self.handover_ns(workload)
+        return statistics.median(n.judge_ns for n in self.samples[workload.uuid])
 
     def measure(self, arm: Arm, workload: Workload, batch: list[Stimulus]) -> None:
         """Add null batches: more the first time on a workload."""
         known = self.samples.setdefault(workload.uuid, [])
         repeats = NULL_BATCHES if known else FIRST_NULL_BATCHES
-        known += [arm.run(workload, batch).judge_ns for _ in range(repeats)]
+        known += [arm.run(workload, batch) for _ in range(repeats)]
 
 
 class Unmeasurable(Exception):
@@ -205,7 +221,7 @@ class Arms:
         return Turn(
             net_us=net_ns / sets / 1e3,
             runner_us=raw.runner_ns / sets / 1e3,
-            gap_us=(net_ns - raw.runner_ns) / sets / 1e3,
+            gap_us=(raw.judge_ns - costs.handover_ns(workload) - raw.runner_ns) / sets / 1e3,
         )
 
     def close(self) -> float:

@@ -86,7 +86,7 @@ class BlockRunner:
         self._reference = Reference(problem)
         self._generator = torch.Generator().manual_seed(secrets.randbits(63))
         self._arms: Arms | None = None
-        self._costs = {True: NullCosts(), False: NullCosts()}
+        self._costs = {passing: NullCosts(passing) for passing in (True, False)}
         self._contention = Contention(host.processors().candidates)
 
     def plan(self, leader: Candidate, records: list[WorkloadRecord]) -> list[WorkloadRecord]:

@@ -9,7 +9,12 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kernelarc.guard.errors import MalformedSolution, ToolchainMissing, UnsupportedLanguage
+from kernelarc.guard.errors import (
+    GuardUnavailable,
+    MalformedSolution,
+    ToolchainMissing,
+    UnsupportedLanguage,
+)
 from kernelarc.guard.schema import (
     CompileFacts,
     EvaluationStatus,
@@ -20,7 +25,7 @@ from kernelarc.guard.schema import (
     solution_id,
 )
 from kernelarc.guard.screen import entry_of
-from kernelarc.guard.worker import host
+from kernelarc.guard.worker import handover, host
 from kernelarc.guard.worker.buffers import TORCH_DTYPES, Arena, TensorPlan
 from kernelarc.guard.worker.compilation import (
     BASE_FLAGS,
@@ -85,6 +90,8 @@ class Workshop:
     screen: bool = True
     """Whether the static screen looks at sources first; the selftest judges without it."""
     libraries: OrderedDict[str, CompiledLibrary] = field(default_factory=OrderedDict)
+    loops: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+    """Compiled loops by the kinds of arguments that they can pass."""
 
     def prepare(self, problem: Problem, solution: Solution) -> Candidate:
         """Compile if the language needs it.
@@ -107,12 +114,14 @@ class Workshop:
         Raises:
             CandidateFailed: it does not load.
         """
-        library = candidate.library.data if candidate.library else None
+        libraries = [self._loop(candidate.spec["kinds"])] if host.compiler() else []
+        if candidate.library:
+            libraries.append(candidate.library.data)
         runner = RunnerProcess(
             self.zygote,
             host.runner_policy(),
             candidate.spec,
-            library=library,
+            libraries=libraries,
             interrupts=self.interrupts,
             spin=host.processors().apart,
         )
@@ -124,10 +133,14 @@ class Workshop:
         return runner
 
     def bind(
-        self, slot: str, runner: RunnerProcess, problem: Problem, workload: Workload, sets: int
+        self, slot: str, runner: RunnerProcess, problem: Problem, workload: Workload, calls: int
     ) -> Arena:
-        """New buffers for a workload, mapped by the runner; the old ones there are released."""
-        arena = Arena(tensor_plans(problem, workload), sets)
+        """New buffers for a workload, mapped by the runner; the old ones there are released.
+
+        There is one set more than calls in a batch, so that which of them are called for is
+        known only when the batch begins. (A single call has no others to be made along with.)
+        """
+        arena = Arena(tensor_plans(problem, workload), calls + (calls > 1))
         try:
             runner.bind(
                 slot,
@@ -140,6 +153,28 @@ class Workshop:
             arena.close()
             raise
         return arena
+
+    def _loop(self, kinds: list[str]) -> bytes:
+        """The native loop for entry points with such arguments.
+
+        Raises:
+            GuardUnavailable: it does not compile.
+        """
+        if tuple(kinds) not in self.loops:
+            spec = {
+                "compiler": host.compiler(),
+                "flags": list(handover.FLAGS),
+                "files": {handover.SOURCE.name: handover.source(kinds)},
+                "screen": None,
+            }
+            try:
+                self.loops[tuple(kinds)] = self._run_compiler(spec).data
+            except CandidateFailed as failed:
+                raise GuardUnavailable(
+                    f"{host.compiler()} cannot compile the guard's own code: {failed.message} "
+                    "Check that g++ works: `kernelarc doctor`."
+                ) from None
+        return self.loops[tuple(kinds)]
 
     def _compile(self, solution: Solution, spec: dict[str, Any]) -> CompiledLibrary:
         options = solution.spec.compile_options
@@ -241,6 +276,7 @@ def runner_spec(problem: Problem, solution: Solution) -> dict[str, Any]:
         "destination_passing": spec.destination_passing_style,
         "inputs": list(problem.definition.inputs),
         "outputs": list(problem.definition.outputs),
+        "kinds": handover.argument_kinds(problem) if solution.language is Language.CPP else [],
         "threads": host.threads(),
         "screen": asdict(entry_of(problem, solution)) | {"device": "cpu"},
     }
@@ -251,6 +287,7 @@ def null_candidate(problem: Problem, like: Candidate, *, destination_passing: bo
     spec = runner_spec(problem, like.solution) | {
         "language": "null",
         "files": {},
+        "kinds": [],
         "destination_passing": destination_passing,
     }
     return Candidate(like.solution, spec)

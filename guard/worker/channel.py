@@ -3,7 +3,7 @@
 Three kinds, by who is trusted on the other side:
 
 * judge <-> zygote: JSON datagrams with file descriptors (both are trusted);
-* judge -> runner: a fixed header, optionally followed by JSON and one file descriptor;
+* judge -> runner: ``REQUEST``; after one that asks to bind, JSON with one file descriptor;
 * runner -> judge: ``FRAME`` and nothing else. A datagram of any other size, an unknown kind or
   an unexpected index is a protocol violation; the judge never parses anything a runner sent.
 """
@@ -14,11 +14,16 @@ import array
 import json
 import socket
 import struct
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 FRAME = struct.Struct("<IIQQ")
 """magic, kind, number, elapsed nanoseconds."""
+MAX_CALLS = 32
+"""Of one batch."""
+REQUEST = struct.Struct(f"<IIQII{MAX_CALLS}s")
+"""magic, command, number, slot, count of calls, and for each call the set of buffers it is for."""
 MAGIC = 0x4B415243
 MAX_JSON_BYTES = 128 * 1024
 MAX_FDS = 8
@@ -63,6 +68,16 @@ class Command(IntEnum):
     CALL = 2
 
 
+class Request(NamedTuple):
+    """One message to a runner."""
+
+    command: Command
+    number: int = 0
+    slot: int = 0
+    order: Sequence[int] = ()
+    """Sets of buffers in the order of their calls; others stay as they are."""
+
+
 class Frame(NamedTuple):
     """One message from a runner."""
 
@@ -73,6 +88,24 @@ class Frame(NamedTuple):
 
 class ProtocolViolation(Exception):
     """A runner sent something that is not a frame."""
+
+
+def pack_request(request: Request) -> bytes:
+    """Bytes of one message to a runner."""
+    return REQUEST.pack(
+        MAGIC,
+        request.command,
+        request.number,
+        request.slot,
+        len(request.order),
+        bytes(request.order),
+    )
+
+
+def unpack_request(data: bytes) -> Request:
+    """The reverse of ``pack_request``, for what the judge sent."""
+    _magic, command, number, slot, count, order = REQUEST.unpack(data)
+    return Request(Command(command), number, slot, tuple(order[:count]))
 
 
 def pack_frame(event: RunnerEvent, number: int = 0, elapsed_ns: int = 0) -> bytes:

@@ -7,6 +7,8 @@ library; it never loads or parses it.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import os
 import re
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernelarc.guard.sandbox.policy import SCRATCH
 from kernelarc.guard.schema import CompileFacts, EvaluationStatus, Language
 from kernelarc.guard.screen import Entry, screen_files
 
@@ -101,8 +104,8 @@ def screened(spec: dict[str, Any]) -> Refusal | None:
 
 
 def cut_log(raw: bytes) -> str:
-    """Compiler output as text: head and tail, control characters removed."""
-    text = printable(raw.decode("utf-8", errors="replace"))
+    """What a compiler or a runner wrote, as text: head and tail, control characters removed."""
+    text = steady(printable(raw.decode("utf-8", errors="replace")))
     if len(text) <= MAX_LOG_CHARACTERS:
         return text.strip()
     head, tail = text[: MAX_LOG_CHARACTERS * 2 // 3], text[-MAX_LOG_CHARACTERS // 3 :]
@@ -113,6 +116,65 @@ def cut_log(raw: bytes) -> str:
 def printable(text: str) -> str:
     """Text without control characters other than newline and tab."""
     return "".join(c for c in text if c in "\n\t" or (c.isprintable()))
+
+
+_IN_SCRATCH = re.compile(rf"{re.escape(str(SCRATCH))}(?:-[a-z0-9_]{{8}})?/(cc[A-Za-z0-9]{{6}}\b)?")
+_OBJECT_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+|\b0x(?:7[ef]|5[56])[0-9a-fA-F]{10}\b")
+"""Of Python's objects, whatever it looks like; elsewhere only where the kernel puts programs,
+libraries and stacks, as other numbers in hexadecimal are offsets or the candidate's own."""
+_THREAD_ID = re.compile(r"(?<=started )\d{6,}|(?<=started daemon )\d{6,}|\b1(?:39|40)\d{12}\b")
+"""As ``threading`` shows it, or as the number that it is: an address in decimal."""
+
+
+def steady(text: str) -> str:
+    """Text without what differs from one run of the same solution to the next.
+
+    Those are names that the compiler driver draws for its intermediate files, addresses and
+    thread ids. What a candidate draws itself it may show; that verdict is its own fault.
+    """
+    text = _IN_SCRATCH.sub(lambda found: "<object>" if found[1] else "", text)
+    text = _OBJECT_ADDRESS.sub(lambda found: found[0].partition("0x")[0] + "0x...", text)
+    return _THREAD_ID.sub("...", text)
+
+
+def load_failure(text: str, entry_file: str, entry_function: str) -> str:
+    """Why a library did not load, and what to do: the loader's words without its name for it.
+
+    Args:
+        text: The loader's message, ``/proc/self/fd/7: undefined symbol: _Z3foof``.
+        entry_file: Where the entry point should be.
+        entry_function: Its name.
+    """
+    text = re.sub(r"^/proc/self/fd/\d+", "solution.so", text)
+    found = re.search(r": undefined symbol: ([^\s,]+)", text)
+    if found is None:
+        return text
+    symbol = found[1]
+    if symbol == entry_function:
+        return (
+            f"{text}. The entry point is missing: {entry_file} must define "
+            f'extern "C" void {entry_function}(...); without extern "C" C++ gives it another name.'
+        )
+    if (readable := _demangled(symbol)) is not None:
+        return (
+            f"{text}, that is {readable}. It is declared and used, but not defined: define it, or "
+            'declare it extern "C" if it is a function of C.'
+        )
+    return f"{text}. It is declared and used, but defined neither in the sources nor in a library."
+
+
+def _demangled(symbol: str) -> str | None:
+    """A name of C++ as it is in the source; ``None`` for one that is not of C++."""
+    if not symbol.startswith("_Z"):
+        return None
+    # The library of the compiler's own tool, which every process with torch has loaded.
+    with contextlib.suppress(OSError, AttributeError):
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+        demangle.restype = ctypes.c_void_p
+        address = demangle(symbol.encode(), None, None, None)
+        # Not freed: the process ends with this message.
+        return ctypes.string_at(address).decode(errors="replace") if address else None
+    return None
 
 
 def cache_key(files: dict[str, str], flags: list[str], compiler: str) -> str:

@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any
@@ -29,7 +30,9 @@ from kernelarc.guard.worker.channel import (
     FailureCode,
     Frame,
     ProtocolViolation,
+    Request,
     RunnerEvent,
+    pack_request,
     recv_json,
     send_json,
     socket_pair,
@@ -180,18 +183,21 @@ class RunnerProcess:
         policy: SandboxPolicy,
         spec: dict[str, Any],
         *,
-        library: bytes | None,
+        libraries: Sequence[bytes],
         interrupts: Interrupts,
         spin: bool = False,
     ) -> None:
-        """``spin``: wait for calls without sleeping; the judge has a processor of its own."""
+        """Start it.
+
+        ``libraries`` are the compiled loop, then the candidate's, as far as they exist. With
+        ``spin`` it waits for calls without sleeping: the judge has a processor of its own.
+        """
         self._interrupts = interrupts
         self._spin_ns = SPIN_NS if spin else 0
         self._control, theirs = socket_pair()
         self._log = memory_file(b"")
         fds = [theirs.fileno(), memory_file(json.dumps(spec).encode()), self._log]
-        if library is not None:
-            fds.append(memory_file(library))
+        fds += [memory_file(library) for library in libraries]
         try:
             self._process = ConfinedProcess(zygote.spawn("runner", policy, tuple(fds)))
             self._process.find_process()
@@ -200,6 +206,7 @@ class RunnerProcess:
             for fd in fds[1:2] + fds[3:]:
                 os.close(fd)
         self._index = 0
+        self._slots: dict[str, int] = {}
         self.arenas: dict[str, Arena] = {}
 
     def load(self, timeout_s: float) -> None:
@@ -221,13 +228,13 @@ class RunnerProcess:
     ) -> None:
         """Give the runner buffers under a name, instead of those it had under that name."""
         body = {
-            "command": Command.BIND,
-            "slot": slot,
+            "slot": self._slots.setdefault(slot, len(self._slots)),
             "layout": arena.layout(),
             "scalars": scalars,
             "axes": axes,
         }
-        self._send(body, (arena.fd,))
+        self._ring(Request(Command.BIND))
+        self._send(lambda: send_json(self._control, body, (arena.fd,), socket.MSG_DONTWAIT))
         self.thaw()
         self._expect(RunnerEvent.BOUND, 0, timeout_s, "mapping its buffers")
         self.freeze()
@@ -236,8 +243,13 @@ class RunnerProcess:
             old.close()
         self.arenas[slot] = arena
 
-    def call(self, slot: str, timeout_s: float) -> tuple[int, int]:
+    def call(self, slot: str, order: Sequence[int], timeout_s: float) -> tuple[int, int]:
         """One batch: ring, thaw, wait for done.
+
+        Args:
+            slot: Name of the buffers.
+            order: Which sets of buffers to call for, one after the other.
+            timeout_s: For the whole batch, seconds.
 
         Returns:
             Start of the judge's clock (``perf_counter_ns`` before the thaw) and the runner's own
@@ -251,9 +263,8 @@ class RunnerProcess:
                 EvaluationStatus.PROTOCOL, "the process ran on although it had been stopped."
             )
         self._index += 1
-        body = {"command": Command.CALL, "slot": slot, "index": self._index}
         # The bell is rung while the runner is still frozen: it wakes once, with work waiting.
-        self._send(body)
+        self._ring(Request(Command.CALL, self._index, self._slots[slot], order))
         start = perf_counter_ns()
         self.thaw()
         self._watch(start + self._spin_ns)
@@ -298,9 +309,12 @@ class RunnerProcess:
         self.arenas = {}
         return used_s
 
-    def _send(self, body: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    def _ring(self, request: Request) -> None:
+        self._send(lambda: self._control.send(pack_request(request), socket.MSG_DONTWAIT))
+
+    def _send(self, send: Callable[[], object]) -> None:
         try:
-            send_json(self._control, body, fds, socket.MSG_DONTWAIT)
+            send()
         except BlockingIOError:
             raise CandidateFailed(
                 EvaluationStatus.PROTOCOL, "the process does not read what it is told."

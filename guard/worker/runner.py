@@ -19,7 +19,6 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
@@ -27,19 +26,21 @@ import torch
 
 from kernelarc.guard.worker.buffers import map_arena
 from kernelarc.guard.worker.channel import (
-    Command,
     FailureCode,
     RunnerEvent,
     pack_frame,
     recv_json,
 )
 from kernelarc.guard.worker.compilation import screened
+from kernelarc.guard.worker.handover import Loop, Served
 from kernelarc.guard.worker.interpreter import REASON, prepare_interpreter
 
 MAX_LOG_BYTES = 64 * 1024
 
 Call = Callable[[], None]
 """One bound call: arguments are fixed, only the contents of the buffers change."""
+Tensors = dict[str, torch.Tensor]
+Bind = Callable[[Tensors, dict[str, Any], dict[str, int]], Call]
 
 
 class CandidateFailure(Exception):
@@ -50,54 +51,112 @@ class CandidateFailure(Exception):
         super().__init__(text)
 
 
-def run(control: socket.socket, spec: dict[str, Any], log_fd: int, library_fd: int | None) -> int:
+def run(
+    control: socket.socket,
+    spec: dict[str, Any],
+    log_fd: int,
+    loop_fd: int | None = None,
+    library_fd: int | None = None,
+) -> int:
     """Serve one candidate until the judge hangs up. Returns the exit code.
 
     Args:
         control: Sequenced-packet socket to the judge.
         spec: What to load: ``language``, ``files``, ``entry``, ``destination_passing``,
-            ``arguments`` (order and kind), ``threads``.
+            ``inputs``, ``outputs``, ``kinds`` (of the arguments of a native entry point),
+            ``threads``.
         log_fd: Memory file for the text of a failure.
+        loop_fd: Memory file with the compiled loop; ``None`` where there is no compiler.
         library_fd: Memory file with the compiled library, for ``cpp``.
     """
-    mappings: dict[str, mmap.mmap] = {}
-    calls: dict[str, list[Call]] = {}
+    mappings: dict[int, mmap.mmap] = {}
     try:
-        bind = _loader(spec, library_fd)
+        torch.set_num_threads(int(spec["threads"]))
+        # Before the candidate: whatever it brings along, this one finds its own symbols.
+        loop = ctypes.CDLL(f"/proc/self/fd/{loop_fd}") if loop_fd is not None else None
+        served = _load(spec, loop, library_fd)
         control.send(pack_frame(RunnerEvent.LOADED))
-        while (message := recv_json(control)) is not None:
+        while (reason := served.loop.serve(control)) is Served.BIND_FOLLOWS:
+            message = recv_json(control)
+            if message is None:
+                return 0
             body, fds = message
-            if body["command"] == Command.BIND:
-                # A mapping that is replaced goes when the last view of it does.
-                slot = body["slot"]
-                mappings[slot], sets = map_arena(fds[0], body["layout"])
-                os.close(fds[0])
-                calls[slot] = [bind(tensors, body["scalars"], body["axes"]) for tensors in sets]
-                control.send(pack_frame(RunnerEvent.BOUND))
-            else:
-                elapsed = _run_batch(calls[body["slot"]])
-                control.send(pack_frame(RunnerEvent.DONE, body["index"], elapsed))
+            # A mapping that is replaced goes when the last view of it does.
+            slot = body["slot"]
+            mappings[slot], sets = map_arena(fds[0], body["layout"])
+            os.close(fds[0])
+            served.bind(slot, sets, body["scalars"], body["axes"])
+            control.send(pack_frame(RunnerEvent.BOUND))
+        if reason is Served.CALL_FAILED:
+            assert served.failure is not None
+            raise served.failure
     except CandidateFailure as failure:
         _log(log_fd, str(failure))
         control.send(pack_frame(RunnerEvent.FAILED, failure.code))
         return 3
-    return 0
+    return 0 if reason is Served.HUNG_UP else 4
 
 
-def _run_batch(calls: list[Call]) -> int:
-    try:
-        start = perf_counter_ns()
-        for call in calls:
-            call()
-        return perf_counter_ns() - start
-    except CandidateFailure:
-        raise
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise CandidateFailure(FailureCode.MEMORY, f"out of memory: {error}") from None
-    except BaseException as error:  # noqa: BLE001 - whatever the candidate raises, SystemExit too
-        code = _code_of(error)
-        text = REASON if code is FailureCode.UNSUPPORTED else _traceback_text()
-        raise CandidateFailure(code, text) from None
+class Native:
+    """A library's entry point, called by the loop itself."""
+
+    failure: CandidateFailure | None = None
+
+    def __init__(self, spec: dict[str, Any], loop: ctypes.CDLL | None, library_fd: int) -> None:
+        path = f"/proc/self/fd/{library_fd}"
+        try:
+            # Held: the address is good as long as the library is loaded.
+            self._library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            function = getattr(self._library, spec["entry"][1])
+        except (OSError, AttributeError) as error:
+            raise CandidateFailure(FailureCode.LOAD, str(error)) from None
+        self._inputs, self._outputs = spec["inputs"], spec["outputs"]
+        entry = ctypes.cast(function, ctypes.c_void_p).value
+        self.loop = Loop(loop, entry=entry, kinds=spec["kinds"])
+
+    def bind(
+        self, slot: int, sets: list[Tensors], scalars: dict[str, Any], axes: dict[str, int]
+    ) -> None:
+        """Plain pointers, scalars and axis sizes for each set."""
+        self.loop.bind(slot, [self._words(tensors, scalars, axes) for tensors in sets])
+
+    def _words(
+        self, tensors: Tensors, scalars: dict[str, Any], axes: dict[str, int]
+    ) -> list[int | float]:
+        inputs = [tensors[n].data_ptr() if n in tensors else scalars[n] for n in self._inputs]
+        outputs = [tensors[n].data_ptr() for n in self._outputs]
+        return [*inputs, *outputs, *axes.values()]
+
+
+class Interpreted:
+    """A function of Python, called back by the loop."""
+
+    def __init__(self, loop: ctypes.CDLL | None, bind: Bind | None) -> None:
+        """``bind`` makes one call of a set's tensors; ``None``: calls do nothing at all."""
+        self.loop = Loop(loop, call=self._call if bind else None)
+        self.failure: CandidateFailure | None = None
+        self._bind = bind
+        self._calls: dict[int, list[Call]] = {}
+
+    def bind(
+        self, slot: int, sets: list[Tensors], scalars: dict[str, Any], axes: dict[str, int]
+    ) -> None:
+        """One call for each set."""
+        if self._bind is not None:
+            self._calls[slot] = [self._bind(tensors, scalars, axes) for tensors in sets]
+
+    def _call(self, slot: int, set_index: int) -> bool:
+        try:
+            self._calls[slot][set_index]()
+        except CandidateFailure as failure:
+            self.failure = failure
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            self.failure = CandidateFailure(FailureCode.MEMORY, f"out of memory: {error}")
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, SystemExit too
+            code = _code_of(error)
+            text = REASON if code is FailureCode.UNSUPPORTED else _traceback_text()
+            self.failure = CandidateFailure(code, text)
+        return self.failure is None
 
 
 def _code_of(error: BaseException) -> FailureCode:
@@ -127,31 +186,25 @@ def _log(log_fd: int, text: str) -> None:
     os.pwrite(log_fd, text.encode(errors="replace")[:MAX_LOG_BYTES], 0)
 
 
-Bind = Callable[[dict[str, torch.Tensor], dict[str, Any], dict[str, int]], Call]
-
-
-def _loader(spec: dict[str, Any], library_fd: int | None) -> Bind:
-    torch.set_num_threads(int(spec["threads"]))
-    language = spec["language"]
-    if language == "null":
-        return _null(spec)
-    if language == "cpp":
+def _load(
+    spec: dict[str, Any], loop: ctypes.CDLL | None, library_fd: int | None
+) -> Native | Interpreted:
+    if spec["language"] == "null":
+        return Interpreted(loop, None if spec["destination_passing"] else _copying(spec))
+    if spec["language"] == "cpp":
         assert library_fd is not None
-        return _native(spec, library_fd)
-    return _python(spec)
+        return Native(spec, loop, library_fd)
+    return Interpreted(loop, _python(spec))
 
 
-def _null(spec: dict[str, Any]) -> Bind:
-    """A trusted candidate that does nothing: what a call costs without any work.
+def _copying(spec: dict[str, Any]) -> Bind:
+    """A trusted candidate without any work of its own: what a call costs.
 
-    For value-returning solutions the null call copies ready-made results, which is what the
-    runner does with theirs.
+    Like the runner with a value-returning solution's results, it copies ready-made ones.
     """
 
-    def bind(tensors: dict[str, torch.Tensor], _scalars: Any, _axes: Any) -> Call:  # noqa: ANN401
+    def bind(tensors: Tensors, _scalars: Any, _axes: Any) -> Call:  # noqa: ANN401
         outputs = [tensors[name] for name in spec["outputs"]]
-        if spec["destination_passing"]:
-            return lambda: None
         ready = [torch.zeros_like(t) for t in outputs]
 
         def copy() -> None:
@@ -159,34 +212,6 @@ def _null(spec: dict[str, Any]) -> Bind:
                 target.copy_(value)
 
         return copy
-
-    return bind
-
-
-def _native(spec: dict[str, Any], library_fd: int) -> Bind:
-    """Load a shared library and call its ``extern "C"`` entry point with plain pointers."""
-    try:
-        library = ctypes.CDLL(f"/proc/self/fd/{library_fd}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
-        function = getattr(library, spec["entry"][1])
-    except (OSError, AttributeError) as error:
-        raise CandidateFailure(FailureCode.LOAD, str(error)) from None
-    function.restype = None
-
-    def bind(
-        tensors: dict[str, torch.Tensor], scalars: dict[str, Any], axes: dict[str, int]
-    ) -> Call:
-        arguments: list[Any] = []
-        for name in spec["inputs"]:
-            if name in tensors:
-                arguments.append(ctypes.c_void_p(tensors[name].data_ptr()))
-            elif isinstance(scalars[name], float):
-                arguments.append(ctypes.c_double(scalars[name]))
-            else:
-                arguments.append(ctypes.c_int64(int(scalars[name])))
-        arguments += [ctypes.c_void_p(tensors[name].data_ptr()) for name in spec["outputs"]]
-        arguments += [ctypes.c_int64(value) for value in axes.values()]
-        frozen = tuple(arguments)
-        return lambda: function(*frozen)
 
     return bind
 
@@ -207,7 +232,7 @@ def _python(spec: dict[str, Any]) -> Bind:
     module_file, function_name = spec["entry"]
     function = _entry_point(folder, Path(module_file), function_name)
 
-    def bind(tensors: dict[str, torch.Tensor], scalars: dict[str, Any], _axes: Any) -> Call:  # noqa: ANN401
+    def bind(tensors: Tensors, scalars: dict[str, Any], _axes: Any) -> Call:  # noqa: ANN401
         inputs = [tensors[n] if n in tensors else scalars[n] for n in spec["inputs"]]
         outputs = [tensors[n] for n in spec["outputs"]]
         if spec["destination_passing"]:

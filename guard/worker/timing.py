@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kernelarc.guard import promotion
+from kernelarc.guard.errors import ToolchainMissing
 from kernelarc.guard.roofline import impossible
 from kernelarc.guard.schema import (
     BenchmarkOutcome,
@@ -30,6 +31,7 @@ from kernelarc.guard.schema import (
     solution_id,
 )
 from kernelarc.guard.version import GUARD_VERSION
+from kernelarc.guard.worker import host
 from kernelarc.guard.worker.arms import LeaderFailed, Unmeasurable
 from kernelarc.guard.worker.blocks import BlockRunner, Pairing, Progress, WorkloadRecord
 from kernelarc.guard.worker.candidate import TIMED_LANGUAGES, Candidate, Workshop
@@ -41,11 +43,10 @@ from kernelarc.guard.worker.reference import InvalidReference
 
 REFERENCE_BLOCKS = 11
 MISMATCH_SHARE = 0.5
-MISMATCH_SLACK_US = 100.0
+MISMATCH_SLACK_US = 40.0
 """Clocks agree if they differ, in the turn where they differ least, by less than this share of the
-judge's time, plus this slack per batch, plus twice what they differ for the leader. A hand-over
-costs more after real work than after a null call (the judge reads outputs that lie in another
-core's cache), and nothing is gained by a lie: the judge's clock ranks."""
+judge's time, plus this slack per batch, plus twice what they differ for the leader. Hand-overs
+differ by so much, and nothing is gained by a lie: the judge's clock ranks."""
 
 NOISE_LIFETIME_S = 600.0
 """How long a noise floor is used: a host does not stay as quiet, or as busy, as it was."""
@@ -148,6 +149,11 @@ class _Session:
                 EvaluationStatus.PASSED,
                 f"{self._solution.language.value} is verified on the CPU device but never timed "
                 "there: its interpreter's speed says nothing about a GPU.",
+            )
+        if host.compiler() is None:
+            raise ToolchainMissing(
+                "g++ is not installed: solutions can be verified but not timed, since what calls "
+                "them must not be slower than need be. Install g++ 11 or newer."
             )
         self._context.progress("compiling", 0, 0)
         candidate = self._context.workshop.prepare(self._problem, self._solution)

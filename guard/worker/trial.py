@@ -7,6 +7,7 @@ and every output, canary and input is checked.
 
 from __future__ import annotations
 
+import random
 import secrets
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -59,8 +60,15 @@ class Trial:
         slot: str,
         generator: torch.Generator,
         *,
+        chooser: random.Random,
+        calls: int,
         call_timeout_s: float,
     ) -> None:
+        """Prepare batches of so many ``calls``.
+
+        The runner has the workload's buffers as ``slot``. ``generator`` makes the pattern in the
+        outputs, and ``chooser`` says which sets of buffers are called for, and in which order.
+        """
         self._problem = problem
         self._workload = workload
         self._runner = runner
@@ -69,27 +77,28 @@ class Trial:
         self._generator = generator
         # Not the one of the poison: from what a candidate sees of that it could work out the rest.
         self._coin = torch.Generator().manual_seed(secrets.randbits(63))
-        self._timeout_s = call_timeout_s * self._arena.sets
+        self._chooser = chooser
+        self._calls = calls
+        self._timeout_s = call_timeout_s * calls
         self._outputs = list(problem.definition.outputs)
 
-    @property
-    def sets(self) -> int:
-        """Calls of one batch."""
-        return self._arena.sets
-
     def run(self, stimuli: list[Stimulus], *, verify: bool = True) -> BatchResult:
-        """One batch, one stimulus per buffer set.
+        """One batch.
 
         Args:
-            stimuli: As many as the arena has sets.
+            stimuli: One for each call.
             verify: ``False`` for the trusted null candidate only.
 
         Raises:
             CandidateFailed: anything that a candidate can do wrong.
         """
-        poisons = [self._write(k, s) for k, s in enumerate(stimuli)]
+        order = self._chooser.sample(range(self._arena.sets), self._calls)
+        poisons = [self._write(k, s) for k, s in zip(order, stimuli, strict=True)]
+        # Sets that are not called for look like any other.
+        idle = [k for k in range(self._arena.sets) if k not in order]
+        untouched = {k: self._write(k, stimuli[0]) for k in idle}
         places = self._arena.places(self._outputs, SAMPLES, self._coin)
-        start, runner_ns = self._runner.call(self._slot, self._timeout_s)
+        start, runner_ns = self._runner.call(self._slot, order, self._timeout_s)
         samples = self._arena.peek(places)
         judge_ns = perf_counter_ns() - start
         self._runner.freeze()
@@ -97,11 +106,13 @@ class Trial:
             return BatchResult(judge_ns, runner_ns, [], Correctness())
         self._check_settled(places, samples)
         outputs = [
-            {name: self._arena.tensors(k)[name].clone() for name in self._outputs}
-            for k in range(self.sets)
+            {name: self._arena.tensors(k)[name].clone() for name in self._outputs} for k in order
         ]
         self._check_bounds()
-        self._check_inputs(stimuli)
+        self._check_inputs(
+            {**dict(zip(order, stimuli, strict=True)), **dict.fromkeys(idle, stimuli[0])}
+        )
+        self._check_idle(untouched)
         worst = Correctness()
         for stimulus, got, poison in zip(stimuli, outputs, poisons, strict=True):
             comparison = compare(
@@ -149,8 +160,18 @@ class Trial:
                 EvaluationStatus.OUT_OF_BOUNDS, f"a write outside the buffers, {where}."
             )
 
-    def _check_inputs(self, stimuli: list[Stimulus]) -> None:
-        for index, stimulus in enumerate(stimuli):
+    def _check_idle(self, untouched: dict[int, dict[str, torch.Tensor]]) -> None:
+        for index, poison in untouched.items():
+            for name, value in poison.items():
+                if not same_bits(self._arena.tensors(index)[name], value):
+                    raise CandidateFailed(
+                        EvaluationStatus.OUT_OF_BOUNDS,
+                        f"output {name!r} of a call that was not made was written: each call may "
+                        "write its own outputs only.",
+                    )
+
+    def _check_inputs(self, stimuli: dict[int, Stimulus]) -> None:
+        for index, stimulus in stimuli.items():
             tensors = self._arena.tensors(index)
             for name, value in stimulus.inputs.tensors.items():
                 if not same_bits(tensors[name], value):

@@ -8,6 +8,7 @@ them, and the same solution meets the same inputs when it is judged again.
 from __future__ import annotations
 
 import hmac
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -235,6 +236,9 @@ class _Verification:
             runner,
             SLOT,
             generator,
+            # Seeded by the guard's key, so that the same candidate meets the same order again.
+            chooser=random.Random(self._number("order", workload.uuid)),  # noqa: S311
+            calls=SETS,
             call_timeout_s=self._context.workshop.timeouts.call_s,
         )
 

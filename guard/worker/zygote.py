@@ -73,12 +73,11 @@ def _spawn(message: dict[str, Any], fds: list[int]) -> Confined:
             fds,
             walls=walls,
         )
-    control_fd, spec_fd, log_fd, *library = fds
+    control_fd, spec_fd, log_fd, *libraries = fds
 
     def main() -> int:
         with socket.socket(fileno=control_fd) as control:
-            spec = runner.read_spec(spec_fd)
-            return runner.run(control, spec, log_fd, library[0] if library else None)
+            return runner.run(control, runner.read_spec(spec_fd), log_fd, *libraries)
 
     return spawn_confined(policy, main, fds, walls=walls)
 

@@ -108,38 +108,27 @@ def test_what_looks_like_it_and_harms_nobody_is_allowed(judge, twin):
 
 
 EARLY_WORD = """
-import time
 import torch
 
-modules = getattr(__import__('sys'), 'mod' + 'ules')
-runner = modules['kernelarc.guard.worker.runner']
-plain = runner.socket.socket.__mro__[1]
-state = {'sent': False}
-receive = runner.recv_json
+handover = getattr(__import__('sys'), 'mod' + 'ules')['kernelarc.guard.worker.handover']
 
-def receive_and_note(control):
-    message = receive(control)
-    state.update(control=control, sent=False)
-    if message is not None and message[0]['command'] == 2:
-        state['index'] = message[0]['index']
-    return message
+def serve(self, control):
+    while data := control.recv(handover.REQUEST.size):
+        request = handover.unpack_request(data)
+        if request.command == 1:
+            return handover.Served.BIND_FOLLOWS
+        frame = handover.pack_frame(handover.RunnerEvent.DONE, request.number, 1000)
+        *others, last = request.order
+        for k in others:
+            self._call(request.slot, k)
+        if EARLY:
+            control.send(frame)
+        self._call(request.slot, last)
+        if not EARLY:
+            control.send(frame)
+    return handover.Served.HUNG_UP
 
-def send_once(self, data, *flags):
-    return len(data) if state['sent'] else plain.send(self, data, *flags)
-
-def batch(calls):
-    for call in calls[:-1]:
-        call()
-    if EARLY:
-        frame = runner.pack_frame(runner.RunnerEvent.DONE, state['index'], 1000)
-        plain.send(state['control'], frame)
-        state['sent'] = True
-    calls[-1]()
-    return 1000
-
-runner.recv_json = receive_and_note
-runner.socket.socket.send = send_once
-runner._run_batch = batch
+handover.Loop.serve = serve
 
 def run(x, weight, eps, y):
     torch.mul(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps), weight, out=y)
@@ -149,7 +138,7 @@ def run(x, weight, eps, y):
 @pytest.mark.parametrize("early", [True, False])
 def test_who_says_that_it_is_done_before_it_is_is_caught(judge, early):
     """It has taken over the harness in its process, which nobody can prevent."""
-    source = EARLY_WORD.replace("EARLY:", f"{early}:")
+    source = EARLY_WORD.replace("EARLY", str(early))
     verdict = judge.verify(PROBLEM, solution_from_source(PROBLEM, source, "pytorch"))
     if early:
         assert verdict.status is EvaluationStatus.STALE_OUTPUT, verdict.message

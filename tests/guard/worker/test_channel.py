@@ -13,21 +13,37 @@ pytest.importorskip("torch")
 
 from kernelarc.guard.worker.channel import (
     FRAME,
+    MAX_CALLS,
     MAX_JSON_BYTES,
+    Command,
     Frame,
     ProtocolViolation,
+    Request,
     RunnerEvent,
     pack_frame,
+    pack_request,
     recv_json,
     send_json,
     socket_pair,
     unpack_frame,
+    unpack_request,
 )
 
 
 @given(st.sampled_from(RunnerEvent), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_a_frame_survives_the_wire(event, number, elapsed_ns):
     assert unpack_frame(pack_frame(event, number, elapsed_ns)) == Frame(event, number, elapsed_ns)
+
+
+@given(
+    st.sampled_from(Command),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 255), max_size=MAX_CALLS),
+)
+def test_a_request_survives_the_wire(command, number, slot, order):
+    request = Request(command, number, slot, tuple(order))
+    assert unpack_request(pack_request(request)) == request
 
 
 @given(st.binary(max_size=200))

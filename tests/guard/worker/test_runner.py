@@ -14,13 +14,15 @@ import torch
 
 from kernelarc.guard import problems
 from kernelarc.guard.schema import solution_from_source
-from kernelarc.guard.worker import runner
+from kernelarc.guard.worker import handover, runner
 from kernelarc.guard.worker.buffers import Arena
 from kernelarc.guard.worker.candidate import runner_spec, scalar_values, tensor_plans
 from kernelarc.guard.worker.channel import (
     Command,
     FailureCode,
+    Request,
     RunnerEvent,
+    pack_request,
     send_json,
     socket_pair,
     unpack_frame,
@@ -38,7 +40,7 @@ SETS = 2
 class Served:
     """The judge's end of a runner that serves in a thread."""
 
-    def __init__(self, spec, library_fd=None):
+    def __init__(self, spec, loop_fd, library_fd=None):
         self.log_fd = memory_file(b"")
         self.control, theirs = socket_pair()
         self.control.settimeout(60)
@@ -46,7 +48,7 @@ class Served:
 
         def serve():
             with theirs:
-                self.code = runner.run(theirs, spec, self.log_fd, library_fd)
+                self.code = runner.run(theirs, spec, self.log_fd, loop_fd, library_fd)
 
         self._thread = threading.Thread(target=serve)
         self._thread.start()
@@ -61,17 +63,17 @@ class Served:
             self.arena.tensors(k)["x"].normal_(generator=generator)
             self.arena.tensors(k)["weight"].normal_(generator=generator)
         body = {
-            "command": Command.BIND,
-            "slot": "a",
+            "slot": 3,
             "layout": self.arena.layout(),
             "scalars": scalar_values(PROBLEM, WORKLOAD),
             "axes": PROBLEM.axes(WORKLOAD),
         }
+        self.control.send(pack_request(Request(Command.BIND)))
         send_json(self.control, body, (self.arena.fd,))
         assert self.said().event is RunnerEvent.BOUND
 
-    def call(self, index=1):
-        send_json(self.control, {"command": Command.CALL, "slot": "a", "index": index})
+    def call(self, index=1, order=tuple(range(SETS))):
+        self.control.send(pack_request(Request(Command.CALL, index, 3, order)))
         return self.said()
 
     def close(self):
@@ -85,12 +87,45 @@ class Served:
         return self.code, text
 
 
-@pytest.fixture
-def served(monkeypatch, tmp_path):
-    """``served(spec)``; it leaves no candidate's module behind in this process."""
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory):
+    """``loops(kinds)``: a descriptor of the compiled loop, under a name of its own.
+
+    (dlopen takes two libraries of one name, like that of a descriptor, for the same.)
+    """
+    opened = {}
+    folder = tmp_path_factory.mktemp("loops")
+
+    def compiled(kinds):
+        key = tuple(kinds)
+        if key not in opened:
+            (folder / "loop.c").write_text(handover.source(kinds))
+            library = folder / f"loop-{len(opened)}.so"
+            command = ["g++", *handover.FLAGS, "-Wall", "-Wextra", "-Werror"]
+            subprocess.run([*command, folder / "loop.c", "-o", library], check=True)
+            plain = os.open(library, os.O_RDONLY)
+            opened[key] = fcntl.fcntl(plain, fcntl.F_DUPFD_CLOEXEC, 300 + len(opened))
+            os.close(plain)
+        return opened[key]
+
+    yield compiled
+    for fd in opened.values():
+        os.close(fd)
+
+
+@pytest.fixture(params=["native", "python"])
+def served(monkeypatch, tmp_path, loops, request):
+    """``served(spec)``, by either loop; it leaves no candidate's module in this process."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    yield Served
+
+    def start(spec, library_fd=None):
+        native = request.param == "native"
+        if spec["language"] == "cpp" and not native:
+            pytest.skip("without a compiler there are no C++ solutions")
+        return Served(spec, loops(spec["kinds"]) if native else None, library_fd)
+
+    yield start
     sys.modules.pop("main", None)
 
 
@@ -149,6 +184,30 @@ def test_a_library_is_called_with_plain_pointers(served, tmp_path):
     torch.testing.assert_close(tensors["y"], tensors["x"] + tensors["weight"] + 1e-5)
     assert judge.close()[0] == 0
     os.close(fd)
+
+
+def test_only_the_sets_that_are_asked_for_are_called_and_in_that_order(served):
+    judge = served(python("y.fill_(len(seen)); seen.append(1)", before="seen = []"))
+    assert judge.said().event is RunnerEvent.LOADED
+    judge.bind()
+    judge.arena.tensors(0)["y"].fill_(-1)
+    assert judge.call(order=[1]).event is RunnerEvent.DONE
+    assert torch.all(judge.arena.tensors(0)["y"] == -1)
+    assert torch.all(judge.arena.tensors(1)["y"] == 0)
+    assert judge.call(index=2, order=[1, 0]).event is RunnerEvent.DONE
+    assert torch.all(judge.arena.tensors(0)["y"] == 2)
+    assert torch.all(judge.arena.tensors(1)["y"] == 1)
+    assert judge.close()[0] == 0
+
+
+def test_what_is_no_request_ends_a_runner(served, request):
+    if "native" not in request.node.name:
+        pytest.skip("the loop in Python raises, which ends it as well")
+    judge = served(python("pass"))
+    assert judge.said().event is RunnerEvent.LOADED
+    judge.control.send(b"PASS")
+    assert judge.control.recv(64) == b""
+    assert judge.close()[0] == 4
 
 
 def test_bytes_that_are_no_library_do_not_load(served):

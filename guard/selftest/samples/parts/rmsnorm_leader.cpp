@@ -1,0 +1,6 @@
+// The right answer as a solution of its own, to be compared with.
+#include "rmsnorm.h"
+
+extern "C" void run(const float* x, const float* w, double eps, float* y, int64_t M, int64_t N) {
+  honest(x, w, eps, y, M, N);
+}
