@@ -31,7 +31,7 @@ from kernelarc.guard.worker.channel import (
     pack_frame,
     recv_json,
 )
-from kernelarc.guard.worker.compilation import screened
+from kernelarc.guard.worker.compilation import load_failure, screened
 from kernelarc.guard.worker.handover import Loop, Served
 from kernelarc.guard.worker.interpreter import REASON, prepare_interpreter
 
@@ -109,7 +109,8 @@ class Native:
             self._library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
             function = getattr(self._library, spec["entry"][1])
         except (OSError, AttributeError) as error:
-            raise CandidateFailure(FailureCode.LOAD, str(error)) from None
+            text = load_failure(str(error), *spec["entry"])
+            raise CandidateFailure(FailureCode.LOAD, text) from None
         self._inputs, self._outputs = spec["inputs"], spec["outputs"]
         entry = ctypes.cast(function, ctypes.c_void_p).value
         self.loop = Loop(loop, entry=entry, kinds=spec["kinds"])
