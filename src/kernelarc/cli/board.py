@@ -30,8 +30,6 @@ def board(
     as_json: JsonOption = False,
 ) -> None:
     """Read the board of a problem: what agents concluded, verified insights first."""
-    from rich.text import Text
-
     from kernelarc.clients.text import safe
     from kernelarc.guard import problems
     from kernelarc.strategies import catalogue
@@ -55,8 +53,8 @@ def board(
         for i in page.insights:
             mark = "verified" if i.verified else "unverified"
             head = f"{i.id} {i.kind.value} ({mark}) {i.agent_name}, {i.strategy}"
-            console().print(Text(head, "bold" if i.verified else ""))
             # Agents are untrusted authors: no control characters, no markup.
+            console().print(safe(head, "bold" if i.verified else ""))
             console().print(safe(i.text))
 
 
@@ -140,7 +138,7 @@ def _show(
 
     out = console()
     if not promotions:
-        out.print(f"{problem}: nobody has beaten the reference yet.", markup=False)
+        out.print(f"{problem}: nobody has beaten the reference yet.")
         return
     for promotion in promotions if history else promotions[-1:]:
         gain = promotion.speedup_over_reference

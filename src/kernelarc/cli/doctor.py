@@ -138,7 +138,7 @@ def _show(facts: dict[str, Any]) -> None:
 
     out = console()
     for key in ("kernelarc", "python", "platform", "home", "database"):
-        out.print(f"{key:10} {facts[key]}", markup=False, soft_wrap=True)
+        out.print(f"{key:10} {facts[key]}", soft_wrap=True)
     table = Table("what", "found", "for")
     for name, found in facts["packages"].items():
         table.add_row(name, found or "-", PACKAGES[name])
@@ -158,10 +158,9 @@ def _show(facts: dict[str, Any]) -> None:
     out.print(languages)
     if "environment" in facts:
         e = facts["environment"]
-        out.print(f"device: {e['device_name']}", markup=False)
+        out.print(f"device: {e['device_name']}")
         out.print(
             f"measured: {e['copy_gbps']:g} GB/s, {e['peak_gflops']:g} GFLOP/s (fp32 matmul)",
-            markup=False,
         )
     if facts["problem"]:
         out.print(Text(f"not ready: {facts['problem']}", "bold red"))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelarc.cli.output import OK, REJECTED, UNAVAILABLE, console, print_json, reported
+from kernelarc.cli.output import (
+    OK,
+    REJECTED,
+    UNAVAILABLE,
+    console,
+    print_json,
+    progress_line,
+    reported,
+)
 from kernelarc.cli.settings import (
     DatabaseOption,
     DeviceOption,
@@ -145,11 +153,11 @@ async def _judge(
 ) -> tuple[Verdict, BenchmarkResult | None]:
     from kernelarc.guard.pipeline import open_guard
 
-    with console(stderr=True).status("starting the guard") as status:
+    with progress_line("starting the guard") as update:
 
         def show(phase: str, done: int, total: int) -> None:
             if progress:
-                status.update(f"{phase} {done + 1}/{total}" if total else phase)
+                update(f"{phase} {done + 1}/{total}" if total else phase)
 
         async with open_guard(settings) as guard:
             await guard.warm_up()

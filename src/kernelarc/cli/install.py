@@ -97,12 +97,12 @@ def install(
             )
             return
         if not write:
-            console(stderr=True).print(f"add this to {path}, or use --write:", markup=False)
+            console(stderr=True).print(f"add this to {path}, or use --write:")
             typer.echo(text.rstrip())
             return
-        console().print(f"written: {path}", markup=False, soft_wrap=True)
+        console().print(f"written: {path}", soft_wrap=True)
         if backup:
-            console().print(f"backup of the old file: {backup}", markup=False, soft_wrap=True)
+            console().print(f"backup of the old file: {backup}", soft_wrap=True)
         console().print("restart the client to load it.")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -27,10 +27,24 @@ UNAVAILABLE = 3
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A terminal to write to; plain text where it is not a terminal."""
+    """A terminal to write to; plain text where it is not a terminal.
+
+    What looks like markup or the code of an emoji is text, in table cells too: names and messages
+    are other people's, and ``[cpu]`` is the name of an extra. Styles are given as ``Text``.
+    """
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def progress_line(text: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that shows ``text`` while something goes on, and what it is called with."""
+    from rich.text import Text
+
+    # As Text: a status takes a string for markup, whatever its console does.
+    with console(stderr=True).status(Text(text)) as status:
+        yield lambda now: status.update(Text(now))
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401 - any JSON document

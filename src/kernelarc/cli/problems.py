@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelarc.cli.output import REJECTED, console, print_json, reported
+from kernelarc.cli.output import REJECTED, console, print_json, progress_line, reported
 from kernelarc.cli.settings import (
     DeviceOption,
     HomeOption,
@@ -145,11 +145,11 @@ async def _admit(
     from kernelarc.guard.pipeline import open_guard
 
     reports = []
-    with console(stderr=True).status("starting the guard") as status:
+    with progress_line("starting the guard") as update:
         async with open_guard(settings) as guard:
             for problem in chosen:
                 if progress:
-                    status.update(f"checking {problem.name}")
+                    update(f"checking {problem.name}")
                 reports.append(await guard.admit(problem))
     return reports
 

@@ -54,7 +54,7 @@ def report(
             print_json(outcome_document(data, run.state.value, run.reason, path))
         else:
             console().print(summarise(data))
-            console().print(f"report: {path}", markup=False, soft_wrap=True)
+            console().print(f"report: {path}", soft_wrap=True)
 
 
 def known_run(archive: Archive, run_id: str) -> Run:

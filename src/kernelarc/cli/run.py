@@ -207,10 +207,10 @@ def _conclude(
         return data
     out = console()
     out.print(summarise(data))
-    out.print(f"run {run_id} {state}: {reason}", markup=False)
+    out.print(f"run {run_id} {state}: {reason}")
     meaning = "start from its leader" if state == RunState.FINISHED else "go on"
-    out.print(f"{meaning} with: kernelarc {follow}", markup=False, soft_wrap=True)
-    out.print(f"report: {path}", markup=False, soft_wrap=True)
+    out.print(f"{meaning} with: kernelarc {follow}", soft_wrap=True)
+    out.print(f"report: {path}", soft_wrap=True)
     return data
 
 

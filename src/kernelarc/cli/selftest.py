@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelarc.cli.output import OK, REJECTED, console, print_json, reported
+from kernelarc.cli.output import OK, REJECTED, console, print_json, progress_line, reported
 from kernelarc.cli.settings import HomeOption, IsolationOption, JsonOption, checked_isolation
 
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ async def _judge(
     from kernelarc.guard.selftest.suite import Suite
 
     rows: list[Row] = []
-    with console(stderr=True).status("starting the guard") as status:
+    with progress_line("starting the guard") as update:
 
         def progress(phase: str, done: int, total: int) -> None:
             if show is not None:
                 step = f" {done + 1}/{total}" if total else ""
-                status.update(f"{len(rows) + 1}/{len(samples)}  {phase}{step}")
+                update(f"{len(rows) + 1}/{len(samples)}  {phase}{step}")
 
         async with open_guard(settings) as guard:
             async for row in Suite(guard, load(PROBE)).run(samples, progress):
@@ -136,7 +136,7 @@ def _printer(*, as_json: bool) -> Callable[[Row], None] | None:
 
     def show(row: Row) -> None:
         if row.skipped is None and not row.as_expected:
-            err.print(_result(row), row.name, row.message, *row.left, markup=False)
+            err.print(_result(row), row.name, row.message, *row.left)
 
     return show
 
