@@ -268,7 +268,7 @@ class RunnerProcess:
         start = perf_counter_ns()
         self.thaw()
         self._watch(start + self._spin_ns)
-        frame = self._expect(RunnerEvent.DONE, self._index, timeout_s, "a call")
+        frame = self._expect(RunnerEvent.DONE, self._index, timeout_s, "a call", len(order))
         return start, frame.elapsed_ns
 
     def freeze(self) -> None:
@@ -328,13 +328,17 @@ class RunnerProcess:
         while perf_counter_ns() < until_ns and not poller.poll(0):
             pass
 
-    def _expect(self, event: RunnerEvent, index: int, timeout_s: float, during: str) -> Frame:
+    def _expect(
+        self, event: RunnerEvent, index: int, timeout_s: float, during: str, calls: int = 1
+    ) -> Frame:
         deadline = monotonic() + timeout_s
         ready = self._interrupts.wait([self._control.fileno()], deadline - monotonic())
         if not ready:
-            raise CandidateFailed(
-                EvaluationStatus.TIMEOUT, f"{during} took longer than {timeout_s:g} s; killed."
-            )
+            limit = f"{during} took longer than {timeout_s:g} s"
+            if calls > 1:  # The limit that a user knows is that of one.
+                limit = f"{calls} calls took longer than {timeout_s:g} s"
+                limit += f" (limit {timeout_s / calls:g} s a call)"
+            raise CandidateFailed(EvaluationStatus.TIMEOUT, f"{limit}; killed.")
         try:
             data = self._control.recv(MAX_JSON_BYTES)
         except OSError:
