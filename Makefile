@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export KERNELARC_HOME ?= $(CURDIR)/.kernelarc
 
-.PHONY: help demo test test-slow fuzz selftest lint test-wheel conformance setup clean
+.PHONY: help demo test test-slow coverage fuzz selftest lint test-wheel conformance setup clean
 
 help:  ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -46,6 +46,12 @@ test: $(VENV)/.ready-dev  ## The test suite, about five minutes
 
 test-slow: $(VENV)/.ready-dev  ## The tests that take minutes each
 	@$(BIN)/python -m pytest tests -m slow
+
+coverage: $(VENV)/.ready-dev  ## The test suite again, with the share of the guard's statements that it runs
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest tests -m "not slow"
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 fuzz: $(VENV)/.ready-dev  ## Hostile files, sources and tool arguments, for ten minutes
 	@$(BIN)/python -m pytest tests -k fuzz --hypothesis-profile=fuzz
