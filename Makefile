@@ -47,9 +47,11 @@ test: $(VENV)/.ready-dev  ## The test suite, about five minutes
 test-slow: $(VENV)/.ready-dev  ## The tests that take minutes each
 	@$(BIN)/python -m pytest tests -m slow
 
-coverage: $(VENV)/.ready-dev  ## The test suite again, with the share of the guard's statements that it runs
-	@$(BIN)/coverage erase
+coverage: export COVERAGE_FILE = $(CURDIR)/build/coverage/data
+coverage: $(VENV)/.ready-dev  ## The test suite, and the share of the guard's statements that it runs
+	@rm -rf build/coverage && mkdir -p build/coverage
 	@$(BIN)/coverage run -m pytest tests -m "not slow"
+	@echo "==> statements of the guard (a file of a process that a test killed may be unreadable)"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
