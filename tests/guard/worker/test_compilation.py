@@ -1,6 +1,9 @@
 """Compiling in this process, as the sandbox does it; and what its text becomes in a verdict."""
 
+import contextlib
 import ctypes
+import fcntl
+import itertools
 import os
 import shutil
 import tempfile
@@ -26,6 +29,7 @@ from kernelarc.guard.worker.compilation import (
     rejected_flags,
     steady,
 )
+from kernelarc.guard.worker.process import memory_file
 
 PROBLEM = problems.get("rmsnorm")
 RUN = 'extern "C" void run() {}\n'
@@ -61,16 +65,31 @@ def compiled(monkeypatch):
         shutil.rmtree(folder)
 
 
-def failed_load(library, tmp_path, entry="run"):
-    """The loader's message for a library, as the runner gets it."""
-    (tmp_path / "solution").write_bytes(library)
-    fd = os.open(tmp_path / "solution", os.O_RDONLY)
+NUMBERS = itertools.count(400)
+
+
+@contextlib.contextmanager
+def library_file(library):
+    """A memory file with a library, under a number that was never loaded.
+
+    The loader knows libraries by their names, and those that lack something may stay.
+    """
+    plain = memory_file(library)
+    fd = fcntl.fcntl(plain, fcntl.F_DUPFD_CLOEXEC, next(NUMBERS))
+    os.close(plain)
     try:
-        getattr(ctypes.CDLL(f"/proc/self/fd/{fd}", mode=os.RTLD_NOW), entry)
-    except (OSError, AttributeError) as error:
-        return load_failure(str(error), "main.cpp", entry)
+        yield fd
     finally:
         os.close(fd)
+
+
+def failed_load(library, entry="run"):
+    """The loader's message for a library, as the runner gets it."""
+    with library_file(library) as fd:
+        try:
+            getattr(ctypes.CDLL(f"/proc/self/fd/{fd}", mode=os.RTLD_NOW), entry)
+        except (OSError, AttributeError) as error:
+            return load_failure(str(error), "main.cpp", entry)
     raise AssertionError("it loaded")
 
 
@@ -125,9 +144,9 @@ def test_the_linker_says_the_same_twice(compiled):
     assert str(SCRATCH) not in text
 
 
-def test_an_undefined_function_of_cpp_is_named_as_in_the_source(compiled, tmp_path):
+def test_an_undefined_function_of_cpp_is_named_as_in_the_source(compiled):
     source = 'void gone(float*, int);\nextern "C" void run() { gone(nullptr, 1); }\n'
-    texts = {failed_load(compiled({"main.cpp": source})[2], tmp_path) for _ in range(2)}
+    texts = {failed_load(compiled({"main.cpp": source})[2]) for _ in range(2)}
     assert len(texts) == 1
     text = texts.pop()
     assert text.startswith("solution.so: undefined symbol: _Z4gonePfi, that is gone(float*, int).")
@@ -135,16 +154,26 @@ def test_an_undefined_function_of_cpp_is_named_as_in_the_source(compiled, tmp_pa
     assert "define it" in text
 
 
-def test_an_undefined_function_of_c_is_named(compiled, tmp_path):
+def test_an_undefined_function_of_c_is_named(compiled):
     source = 'extern "C" void gone();\nextern "C" void run() { gone(); }\n'
-    text = failed_load(compiled({"main.cpp": source})[2], tmp_path)
+    text = failed_load(compiled({"main.cpp": source})[2])
     assert text.startswith("solution.so: undefined symbol: gone. It is declared")
 
 
-def test_a_missing_entry_point_is_described(compiled, tmp_path):
-    text = failed_load(compiled({"main.cpp": "void run() {}"})[2], tmp_path)
+def test_a_missing_entry_point_is_described(compiled):
+    text = failed_load(compiled({"main.cpp": "void run() {}"})[2])
     assert text.startswith("solution.so: undefined symbol: run. The entry point is missing")
     assert 'main.cpp must define extern "C" void run(...)' in text
+
+
+@pytest.mark.torch
+def test_the_runner_explains_a_library_that_does_not_load(compiled):
+    from kernelarc.guard.worker.runner import CandidateFailure, Native
+
+    library = compiled({"main.cpp": "void run() {}"})[2]
+    said = r"^solution\.so: undefined symbol: run\. The entry"
+    with library_file(library) as fd, pytest.raises(CandidateFailure, match=said):
+        Native({"entry": ["main.cpp", "run"]}, None, fd)
 
 
 def test_another_failure_of_the_loader_keeps_its_words():

@@ -26,14 +26,20 @@ def test_nothing_to_read_ends_it_empty(pipe):
     assert Interrupts().wait([pipe[0]], 0) == []
 
 
-def test_a_job_that_is_cancelled_does_not_wait_any_longer(pipe):
+def test_a_job_that_is_cancelled_does_not_wait_any_longer(pipe, monkeypatch):
     interrupts = Interrupts()
     interrupts.begin("j1", 60)
     thread = threading.Thread(target=interrupts.cancel, args=("j1",))
-    thread.start()
+    check = interrupts.check
+
+    def cancelled_right_after():
+        check()
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(interrupts, "check", cancelled_right_after)
     with pytest.raises(JobCancelled):
-        interrupts.wait([pipe[0]], 60)
-    thread.join()
+        interrupts.wait([pipe[0]], 5)
 
 
 def test_a_cancelled_job_stays_cancelled_until_it_ends(pipe):
