@@ -81,16 +81,29 @@ def test_what_a_sample_leaves_fails_its_row_and_no_other(tmp_path, folder, plant
     assert rows["honest/next"].as_expected
 
 
-def test_another_verdict_on_the_probe_is_a_row_of_its_own(tmp_path, folder, monkeypatch):
-    verdicts = iter(["first", "another"])
+@pytest.mark.parametrize(
+    ("later", "left"),
+    [
+        ([("another", 0.5)], "gets another verdict since one of the last 1 samples"),
+        (
+            [("first", 2.5), ("first", 2.25), ("first", 2.75)],
+            "takes 2.25 s to judge since one of the last 1 samples, and took at most 1.00 s before",
+        ),
+        ([("first", 9.0), ("first", 9.0), ("first", 1.9)], None),
+    ],
+)
+def test_another_verdict_or_time_of_the_probe_is_a_row_of_its_own(
+    tmp_path, folder, monkeypatch, later, left
+):
+    judgements = iter([("first", 9.0), ("first", 0.5), ("first", 1.0), ("first", 0.5), *later])
 
-    async def verdict(_suite):
-        return next(verdicts)
+    async def judge(_suite):
+        return next(judgements)
 
-    monkeypatch.setattr(Suite, "_judge_probe", verdict)
+    monkeypatch.setattr(Suite, "_judge_probe", judge)
     rows = judged_rows(tmp_path / "home", folder, HONEST)
-    assert [row.as_expected for row in rows] == [True, False]
-    assert rows[1].left == [f"{HONEST} gets another verdict since one of the last 1 samples"]
+    assert [row.as_expected for row in rows] == [True, False][: 1 + (left is not None)]
+    assert [row.left for row in rows[1:]] == ([[f"{HONEST} {left}"]] if left else [])
 
 
 def row(kind, got, expected, **more):
