@@ -24,7 +24,7 @@ $(VENV)/.python:
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.python pyproject.toml
-	@command -v g++ >/dev/null || echo "note: g++ is missing; C++ kernels cannot be compiled (apt install g++)"
+	@command -v g++ >/dev/null || echo "note: g++ is missing; C++ kernels cannot be compiled and nothing can be timed (apt install g++)"
 	@echo "==> installing torch (CPU) and KernelArc; a minute or two the first time"
 	@$(PIP) install $(TORCH) numpy
 	@$(PIP) install -e '.[cpu]'

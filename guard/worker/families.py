@@ -1,10 +1,12 @@
 """How the values of one input are drawn.
 
-Six families of inputs, since each kind of wrong kernel survives some of them:
+Families of inputs, since each kind of wrong kernel survives some of them:
 
 =============  ====================================================================================
 normal         random mean and scale in every call, so that the expected value is no answer
-large          magnitudes of 2 to 8 times the usual: exponentials without a subtracted maximum
+large          magnitudes of 2 to 8 times the usual: overflow in narrow types
+shifted        whole rows far up or down, where the contract says that only differences count:
+               exponentials without a subtracted maximum
 small          magnitudes of 1e-3: a left-out epsilon, or zeros under an absolute tolerance
 cancelling     sums whose terms cancel: narrow accumulators lose what is left
 structured     half of the rows one-hot, repeated, constant or half zero: kernels that exploit
@@ -28,7 +30,15 @@ from kernelarc.guard.errors import MalformedProblem
 from kernelarc.guard.schema import InputRule
 from kernelarc.guard.schema.expressions import evaluate, evaluate_integer
 
-FAMILIES: tuple[str, ...] = ("normal", "large", "small", "cancelling", "structured", "integers")
+FAMILIES: tuple[str, ...] = (
+    "normal",
+    "large",
+    "shifted",
+    "small",
+    "cancelling",
+    "structured",
+    "integers",
+)
 
 MEAN_SPREAD = 0.25
 """``normal``: the mean lies within so many standard deviations of the rule's: enough to make the
@@ -85,6 +95,11 @@ class Draw:
 def takes_part(rule: InputRule, dtype: torch.dtype) -> bool:
     """Whether the families change an input of that rule and dtype."""
     return rule.families and rule.kind not in ("uniform", "integers") and dtype.is_floating_point
+
+
+def shifts(rule: InputRule) -> bool:
+    """Whether an input of that rule is another one in the family ``shifted``."""
+    return rule.families and bool(rule.row_shift or rule.row_lead)
 
 
 def values(draw: Draw) -> torch.Tensor:
@@ -211,6 +226,8 @@ def _small_integers(draw: Draw, scale: float) -> torch.Tensor:
 def _shaped(draw: Draw, drawn: torch.Tensor, scale: float) -> torch.Tensor:
     if draw.family == "cancelling":
         return _cancelling(draw, drawn)
+    if draw.family == "shifted" and drawn.dim():
+        return _shifted(draw, drawn)
     if draw.family == "structured" and drawn.dim() and drawn.shape[-1] > 1:
         return _structured(draw, drawn, scale)
     return drawn
@@ -237,6 +254,22 @@ def _fan_in_axis(draw: Draw) -> int:
     fan_in = evaluate(draw.rule.fan_in, draw.axes)
     matching = [axis for axis, size in enumerate(draw.shape) if size == fan_in]
     return matching[-1] if matching else len(draw.shape) - 1
+
+
+def _shifted(draw: Draw, drawn: torch.Tensor) -> torch.Tensor:
+    """Move every row up or down, by coin, as the rule says."""
+    rule = draw.rule
+    rows = drawn.view(-1, drawn.shape[-1])
+    coins = torch.empty(rows.shape[0], 1, dtype=drawn.dtype, device=drawn.device)
+    signs = coins.random_(0, 2, generator=draw.generator).mul_(2).sub_(1)
+    if rule.row_shift:
+        rows.add_(signs, alpha=rule.row_shift)
+    if rule.row_lead:
+        # Multiples of 1/8: products and their sums are exact, else a lead's size would cost the
+        # small ones beside it the digits that an honest float32 is judged by.
+        rows.mul_(8).round_().div_(8)
+        rows[:, :1] = signs * rule.row_lead
+    return drawn
 
 
 def _structured(draw: Draw, drawn: torch.Tensor, scale: float) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 
 from kernelarc.guard.errors import MalformedProblem
 from kernelarc.guard.schema import DType, InputRule, Problem, Workload
-from kernelarc.guard.worker.families import FAMILIES, Draw, takes_part, values
+from kernelarc.guard.worker.families import FAMILIES, Draw, shifts, takes_part, values
 from kernelarc.guard.worker.input_set import InputSet, Scalar, torch_dtype
 from kernelarc.guard.worker.neighbours import neighbour_shapes
 from kernelarc.guard.worker.reference import InvalidReference, Reference
@@ -87,8 +87,10 @@ def families_for(problem: Problem, workload: Workload, device: str = "cpu") -> l
     if workload.is_custom or not _any_takes_part(problem):
         return ["normal"]
     reference = Reference(problem)
+    shifted = any(shifts(rule_for(problem, name)) for name in problem.definition.inputs)
+    wanted = [f for f in FAMILIES if f != "shifted" or shifted]
     return [
-        f for f in FAMILIES if f == "normal" or _is_judged(reference, problem, workload, f, device)
+        f for f in wanted if f == "normal" or _is_judged(reference, problem, workload, f, device)
     ]
 
 

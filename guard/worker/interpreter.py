@@ -13,10 +13,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+# Without a quotation mark: Triton wraps the error by its repr, and the runner looks for this text.
 REASON = (
-    "bfloat16 arithmetic is refused on the CPU device: Triton's interpreter computes on the raw "
-    "bits and gives wrong numbers. Convert with .to(tl.float32) right after the load and compute "
-    "in float32; loads, stores and casts of bfloat16 work."
+    "bfloat16 arithmetic is refused on the CPU device: the interpreter of Triton computes on the "
+    "raw bits and gives wrong numbers. Convert with .to(tl.float32) right after the load and "
+    "compute in float32; loads, stores and casts of bfloat16 work."
 )
 
 _ARITHMETIC = (

@@ -25,7 +25,7 @@ process to process, and the reference would look slower than it is."""
 def start_zygote() -> socket.socket:
     """Start the zygote process and return the judge's end of the socket to it.
 
-    It gets an environment of three variables: candidates may read what it was started with.
+    It gets a short environment: candidates may read what it was started with.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {
@@ -34,6 +34,8 @@ def start_zygote() -> socket.socket:
         # It must have one thread when it forks; runners set their own numbers.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        # A set in a candidate's error text comes in the same order for every judge.
+        "PYTHONHASHSEED": "0",
         **WAIT_POLICY,
         **KEEP_MEMORY,
     }

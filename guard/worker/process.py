@@ -382,7 +382,8 @@ def describe_death(status: int, during: str) -> tuple[EvaluationStatus, str]:
     """Status and text for a wait status of a process that should not have ended."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
+        # Most real-time signals are valid and have no name.
+        name = next((s.name for s in signal.Signals if s == number), str(number))
         hints: dict[int, str] = {
             signal.SIGSEGV: "an address outside its buffers was read or written",
             signal.SIGBUS: "a misaligned or unbacked address was accessed",

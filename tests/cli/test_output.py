@@ -172,3 +172,7 @@ def test_the_overview_of_leaders_is_shown(capsys, monkeypatch):
     monkeypatch.setattr(board, "_brief", lambda promotions: promotions[0])
     board._overview(archive, as_json=False)
     assert shown(capsys).count(HOSTILE) == 3
+
+
+def test_what_a_terminal_would_obey_is_left_out():
+    assert output.harmless("a\tb\n\x1b[2J\x07é") == "a\tb\n[2Jé"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelarc.cli.output import console, print_json, reported
+from kernelarc.cli.output import console, harmless, print_json, reported
 from kernelarc.cli.settings import DatabaseOption, HomeOption, JsonOption, opened_archive
 
 if TYPE_CHECKING:
@@ -151,4 +152,5 @@ def _show(
     if source:
         for file in archive.catalogue.solution(promotions[-1].solution_id).sources:
             out.print(Text(f"\n// {file.path}", "dim"))
-            typer.echo(file.content)
+            # As it is into a file; what a terminal would obey is left out there.
+            typer.echo(harmless(file.content) if sys.stdout.isatty() else file.content)

@@ -30,7 +30,7 @@ PACKAGES = {
     "cuda": "NVIDIA GPUs (extra 'gpu'; not used by this version)",
 }
 PROGRAMS = {
-    "g++": "C++ solutions",
+    "g++": "C++ solutions, and all timing",
     "nvidia-smi": "an NVIDIA driver (GPUs are not used by this version)",
     "claude": "Claude Code",
     "codex": "Codex CLI",
@@ -103,10 +103,12 @@ def _package(name: str) -> str | None:
 def _languages() -> dict[str, str]:
     torch = importlib.util.find_spec("torch") is not None
     triton = importlib.util.find_spec("triton") is not None
+    compiler = shutil.which("g++") is not None
     missing = "needs torch: pip install 'kernelarc[cpu]'"
+    timed = "timed" if compiler else "verified; timing needs g++"
     return {
-        "cpp": "timed" if torch and shutil.which("g++") else "needs g++ and torch",
-        "pytorch": "timed" if torch else missing,
+        "cpp": "timed" if torch and compiler else "needs g++ and torch",
+        "pytorch": timed if torch else missing,
         "triton": "verified, never timed"
         if torch and triton
         else "needs triton: pip install 'kernelarc[cpu,triton]'",

@@ -47,6 +47,11 @@ def progress_line(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda now: status.update(Text(now))
 
 
+def harmless(text: str) -> str:
+    """Text of others without what a terminal would obey: no control characters but line and tab."""
+    return "".join(c for c in text if c in "\n\t" or c.isprintable())
+
+
 def print_json(document: Any) -> None:  # noqa: ANN401 - any JSON document
     """Print one JSON document on stdout."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -96,6 +96,41 @@ def test_mean_and_scale_of_the_normal_family_change_from_call_to_call(one_input)
     assert max(scales) / min(scales) > 1.5
 
 
+def test_shifted_rows_are_far_up_or_down_and_differ_as_before(one_input):
+    problem = one_input({"row_shift": 300.0}, shape=(400, 50))
+    rows = drawn(problem, "shifted")
+    assert set(rows.mean(1).div(300).round().tolist()) == {-1.0, 1.0}
+    assert 0.8 < float(rows.std(1).mean()) < 1.2
+
+
+def test_a_lead_makes_products_of_rows_large_and_keeps_them_exact(one_input):
+    problem = one_input({"row_lead": 31.0}, shape=(400, 64))
+    q, k = drawn(problem, "shifted"), drawn(problem, "shifted", number=1)
+    assert set(q[:, 0].tolist()) == {-31.0, 31.0}
+    assert torch.equal((q @ k.T).double(), q.double() @ k.double().T)
+
+
+@pytest.mark.parametrize("name", ["softmax", "cross_entropy", "attn_causal_gqa", "router_topk"])
+def test_logits_of_the_built_in_problems_overflow_a_plain_exponential(name):
+    problem = problems.get(name)
+    workload = problem.ranked("cpu")[0]
+    tensors = draw(problem, workload, family="shifted", seed=seed(0)).tensors
+    if "q" in tensors:
+        scores = tensors["q"] @ tensors["k"].repeat_interleave(
+            tensors["q"].shape[1] // tensors["k"].shape[1], 1
+        ).transpose(-1, -2)
+        logits = scores * tensors["q"].shape[-1] ** -0.5
+    else:
+        logits = next(iter(tensors.values()))
+    assert torch.exp(logits).isinf().any()
+    assert (torch.exp(logits) == 0).any()
+
+
+def test_only_logits_are_shifted(one_input):
+    problem = one_input({})
+    assert "shifted" not in families_for(problem, problem.workloads[0])
+
+
 def test_large_and_small_have_their_magnitudes(one_input):
     problem = one_input({"scale": 2.0})
     for number in range(5):

@@ -243,14 +243,7 @@ def test_a_process_that_does_not_stop_is_the_candidates_fault(runner, stub, monk
     [
         (signal.SIGFPE, EvaluationStatus.CRASH, "SIGFPE during a call: integer division"),
         (signal.SIGUSR1, EvaluationStatus.CRASH, "SIGUSR1 during a call."),
-        pytest.param(
-            signal.SIGRTMIN + 3,
-            EvaluationStatus.CRASH,
-            f"{signal.SIGRTMIN + 3} during a call.",
-            marks=pytest.mark.xfail(
-                raises=ValueError, reason="real-time signals but the first and last have no name"
-            ),
-        ),
+        (signal.SIGRTMIN + 3, EvaluationStatus.CRASH, f"{signal.SIGRTMIN + 3} during a call."),
         (signal.SIGKILL, EvaluationStatus.OUT_OF_MEMORY, "killed during a call, most likely"),
     ],
 )
