@@ -36,8 +36,8 @@ class InputRule(StrictModel):
     """Family ``shifted``: so much is added to, or by coin subtracted from, all of a row (the last
     axis). For logits, which only their differences matter of: a float32 exponential without a
     subtracted maximum overflows above 88."""
-    row_lead: float = 0.0
-    """Family ``shifted``: the first element of a row becomes this, or by coin its negative. For
+    row_end: float = 0.0
+    """Family ``shifted``: the last element of a row becomes this, or by coin its negative. For
     queries and keys, whose products are then shifted."""
     distinct: bool = False
     """``integers`` without repetition."""
@@ -59,8 +59,8 @@ class InputRule(StrictModel):
             raise ValueError(f"kind {self.kind!r} has no low and high")
         if (self.kind == "weight") != (self.fan_in is not None):
             raise ValueError("fan_in is needed by kind 'weight' and by no other")
-        if (self.row_shift or self.row_lead) and self.kind != "normal":
-            raise ValueError("row_shift and row_lead are for kind 'normal'")
+        if (self.row_shift or self.row_end) and self.kind != "normal":
+            raise ValueError("row_shift and row_end are for kind 'normal'")
         if self.distinct and self.kind != "integers":
             raise ValueError("distinct is for kind 'integers'")
         for expression in self.expressions:

@@ -99,7 +99,7 @@ def takes_part(rule: InputRule, dtype: torch.dtype) -> bool:
 
 def shifts(rule: InputRule) -> bool:
     """Whether an input of that rule is another one in the family ``shifted``."""
-    return rule.families and bool(rule.row_shift or rule.row_lead)
+    return rule.families and bool(rule.row_shift or rule.row_end)
 
 
 def values(draw: Draw) -> torch.Tensor:
@@ -264,11 +264,11 @@ def _shifted(draw: Draw, drawn: torch.Tensor) -> torch.Tensor:
     signs = coins.random_(0, 2, generator=draw.generator).mul_(2).sub_(1)
     if rule.row_shift:
         rows.add_(signs, alpha=rule.row_shift)
-    if rule.row_lead:
-        # Multiples of 1/8: products and their sums are exact, else a lead's size would cost the
-        # small ones beside it the digits that an honest float32 is judged by.
+    if rule.row_end:
+        # Multiples of 1/8, and the large one last: most sums are exact then. Else its size would
+        # cost the small ones the digits that an honest float32 is judged by.
         rows.mul_(8).round_().div_(8)
-        rows[:, :1] = signs * rule.row_lead
+        rows[:, -1:] = signs * rule.row_end
     return drawn
 
 
